@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what building and testing need from Debian 12 or 13, and only what is missing: with everything in place it
+# asks nobody and needs no network. As another user than root it names what is missing.
+set -euo pipefail
+
+build=(build-essential pkg-config clang clang-format libclang-rt-dev
+	libnl-3-dev libnl-route-3-dev libmnl-dev libnftnl-dev
+	libmbedtls-dev libcjson-dev libev-dev libhttp-parser-dev libcmocka-dev)
+tests=(nftables iproute2 iputils-ping wireguard-tools wireguard-go nginx haproxy
+	tcpdump conntrack curl openssl python3 python3-pytest perl man-db)
+
+installed() {
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+command -v dpkg-query >/dev/null || { echo "setup: this is no Debian: install by hand: ${build[*]} ${tests[*]}" >&2; exit 1; }
+missing=()
+for package in "${build[@]}" "${tests[@]}"; do
+	installed "$package" || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+if [ "$(id -u)" -ne 0 ]; then
+	echo "setup: missing packages: ${missing[*]}" >&2
+	echo "setup: as root: apt-get install --no-install-recommends ${missing[*]}" >&2
+	exit 1
+fi
+
+# The tests start their own servers: nginx and haproxy must not begin to serve on this machine because of them.
+policy=/usr/sbin/policy-rc.d
+made_policy=
+cleanup() {
+	if [ -n "$made_policy" ]; then rm -f "$policy"; fi
+}
+trap cleanup EXIT
+if [ ! -e "$policy" ]; then
+	made_policy=yes
+	printf '#!/bin/sh\nexit 101\n' >"$policy"
+	chmod 755 "$policy"
+fi
+was_active() { command -v systemctl >/dev/null && systemctl is-active --quiet "$1" 2>/dev/null; }
+idle=()
+for service in nginx haproxy; do
+	was_active "$service" || idle+=("$service")
+done
+
+echo "setup: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q
+apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
+
+for service in "${idle[@]}"; do
+	if was_active "$service"; then systemctl stop "$service"; fi
+done
