@@ -67,26 +67,27 @@ struct health {
  * a restart and holds until rise or fall).
  */
 void health_init(struct health *h, uint32_t rise, uint32_t fall, bool in_rotation, int64_t now_ms);
-/* New rise and fall from a changed spec; the verdict stays. */
+/* New rise and fall (0 counts as 1) from a changed spec; the verdict stays. */
 void health_tune(struct health *h, uint32_t rise, uint32_t fall);
 
 /*
- * Count one sample. Healthy: CHECK_OK only. After `rise` healthy samples HEALTH_UP; after `fall` failures the
- * verdict of the latest: NoRoute, Refused, Unreachable and Timeout (at any stage) mean HEALTH_DEAD, the
- * others HEALTH_DRAINING. While already out, a failure of the other kind moves between Draining and Dead
- * after `fall` samples of failure as well (Draining → Dead and Dead → Draining at once, since fall is already
- * met). From HEALTH_UNKNOWN in rotation the first healthy sample is enough for HEALTH_UP. Returns true when
- * state or in_rotation changed.
+ * Count one sample. Healthy: CHECK_OK only. After `rise` healthy samples HEALTH_UP; after `fall` failures, of
+ * whatever kinds, the verdict of the latest: NoRoute, Refused, Unreachable and Timeout (at any stage) mean
+ * HEALTH_DEAD, the others HEALTH_DRAINING. While already out, a failure of the other kind moves between
+ * Draining and Dead as soon as `fall` failures came in a row, which is at once where no success came between.
+ * Of something in rotation the first healthy sample is enough for HEALTH_UP. Returns true when state or
+ * in_rotation changed.
  */
 bool health_sample(struct health *h, const struct check_result *r, int64_t now_ms);
 
-/* A backend that nothing checks: up, with stage none. */
+/* A backend that nothing checks: up, with stage none and code OK. */
 void health_unchecked(struct health *h, int64_t now_ms);
 
 /*
- * Ms from the end of the last check to the start of the next: 0 while a first failure of something in
- * rotation awaits confirmation, and while a first success of something out awaits rise; else what is left of
- * INTERVAL since the last check STARTED (0 when nothing is left).
+ * Ms from the end of the last check to the start of the next: 0 after the first sample that speaks against
+ * the verdict in force, where one is not enough to change it (a first failure of something in rotation, a
+ * first success of something out); else what is left of INTERVAL since the last check STARTED (0 when nothing
+ * is left). Two checks in a row at once never happen, so that nothing is checked more than twice an interval.
  */
 int64_t health_next_delay(const struct health *h, uint32_t interval_ms, int64_t started_ms, int64_t now_ms);
 
