@@ -14,7 +14,11 @@ mk() { make --no-print-directory -j2 CC=gcc WERROR=-Werror "$@"; }
 # count FILE REGEX: how many lines match
 count() { grep -cE "$2" "$1" || true; }
 # words FILE WORD: the number before WORD in pytest's closing line
-words() { grep -E '^=+ .* in [0-9.]+s' "$1" | tail -n 1 | grep -oE "[0-9]+ $2" | cut -d' ' -f1 | head -n 1; }
+words() {
+	local number
+	number=$(grep -E '^=+ .* in [0-9.]+s' "$1" | tail -n 1 | grep -oE "[0-9]+ $2" | cut -d' ' -f1 | head -n 1)
+	echo "${number:-0}"
+}
 
 # stage NAME COMMAND...: one check of its own, passed when the command ends with 0
 stage() {
@@ -48,9 +52,9 @@ tests() {
 		skip=$(words "$log" skipped)
 		;;
 	esac
-	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + ${skip:-0}))
+	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 	# A crash, a build that failed, or no test at all is a failure that no test could report.
-	if [ "$bad" -eq 0 ] && { [ "$status" -ne 0 ] || [ "${ok:-0}" -eq 0 ]; }; then
+	if [ "$bad" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$ok" -eq 0 ]; }; then
 		failed=$((failed + 1))
 		echo "FAILED: $name (status $status)"
 	fi

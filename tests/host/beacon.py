@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A cheap server that says who answers and whom it sees: beacon.py NAME tcp:PORT udp:PORT echo:PORT...
+
+tcp: one line "NAME CLIENT", then the end. udp: the same as a datagram. echo: the line, then every byte comes back.
+"""
+
+import selectors
+import socket
+import sys
+import threading
+
+
+def listener(port, kind):
+    sock = socket.socket(socket.AF_INET6, kind)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    sock.bind(("::", port))
+    if kind == socket.SOCK_STREAM:
+        sock.listen(1024)
+    return sock
+
+
+def line(name, peer):
+    return f"{name} {peer[0].removeprefix('::ffff:')}\n".encode("ascii")
+
+
+def serve_tcp(name, sock):
+    while True:
+        client, peer = sock.accept()
+        try:
+            client.sendall(line(name, peer))
+        except OSError:
+            pass
+        client.close()
+
+
+def serve_udp(name, sock):
+    while True:
+        _, peer = sock.recvfrom(2048)
+        try:
+            sock.sendto(line(name, peer), peer)
+        except OSError:
+            pass
+
+
+def serve_echo(name, sock):
+    selector = selectors.DefaultSelector()
+    selector.register(sock, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is sock:
+                client, peer = sock.accept()
+                client.sendall(line(name, peer))
+                selector.register(client, selectors.EVENT_READ)
+                continue
+            try:
+                data = key.fileobj.recv(65536)
+                if data:
+                    key.fileobj.sendall(data)
+            except OSError:
+                data = b""
+            if not data:
+                selector.unregister(key.fileobj)
+                key.fileobj.close()
+
+
+SERVE = {"tcp": (serve_tcp, socket.SOCK_STREAM), "udp": (serve_udp, socket.SOCK_DGRAM),
+         "echo": (serve_echo, socket.SOCK_STREAM)}
+
+
+def main():
+    name, threads = sys.argv[1], []
+    for word in sys.argv[2:]:
+        kind, port = word.split(":")
+        serve, socket_kind = SERVE[kind]
+        threads.append(threading.Thread(target=serve, args=(name, listener(int(port), socket_kind)), daemon=True))
+    for thread in threads:
+        thread.start()
+    print("ready", flush=True)
+    for thread in threads:
+        thread.join()
+
+
+if __name__ == "__main__":
+    main()
