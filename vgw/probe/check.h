@@ -14,26 +14,37 @@
 
 struct check;
 
-/* Things all checks of a process share: TLS configuration and random numbers. NULL when memory is out. */
+/*
+ * Things all checks of a process share: TLS configuration, random numbers, parsed CAs, and the connections
+ * that are being closed. NULL when memory is out.
+ */
 struct check_tls *check_tls_new(void);
+/* NULL is fine. After the last check and before the loop is destroyed. */
 void check_tls_free(struct check_tls *t);
 
 struct check_params {
 	struct ip_endpoint target;
 	const struct spec_check *spec; /* outlives the check */
 	struct ip_addr source;	/* bind to it (with IP_FREEBIND off); family IP_NONE: the kernel's choice */
-	struct ip_addr gateway; /* looked for in the SANs (raw iPAddress entries, RFC 5280 4.2.1.6) */
-	struct check_tls *tls;
+	struct ip_addr gateway; /* looked for in the SANs (raw iPAddress entries, RFC 5280 4.2.1.6); family
+				   IP_NONE: nothing is looked for */
+	struct check_tls *tls;	/* may be NULL for the types tcp and none */
 };
 
 /* Called exactly once, from the loop (never from check_start), unless cancelled. The check is gone
  * afterwards. */
 typedef void check_done_fn(void *ctx, const struct check_result *result);
 
-/* NULL only when memory or descriptors are out: then nothing is called. */
+/*
+ * NULL only when memory, descriptors or local ports are out: then nothing is called.
+ *
+ * Without `ca` the certificate decides nothing and is only reported. The connection is closed in the
+ * background, within a second after the verdict, so that the server sees a proper end and is, where it can
+ * be, the one that hangs up.
+ */
 struct check *check_start(struct ev_loop *loop, const struct check_params *params, check_done_fn *done,
 			  void *ctx);
-/* NULL is fine. */
+/* Closes and frees everything at once. NULL is fine; a check that has called `done` is not. */
 void check_cancel(struct check *c);
 
 #endif

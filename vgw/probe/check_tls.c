@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vgw/probe/check_tls.h"
+
+#include <mbedtls/error.h>
+#include <mbedtls/net_sockets.h>
+#include <mbedtls/oid.h>
+#include <mbedtls/version.h>
+#include <mbedtls/x509_crt.h>
+#if defined(MBEDTLS_USE_PSA_CRYPTO) || defined(MBEDTLS_SSL_PROTO_TLS1_3)
+#include <psa/crypto.h>
+#endif
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifndef MBEDTLS_HAVE_TIME_DATE
+#error "mbedTLS without MBEDTLS_HAVE_TIME_DATE does not check the dates of certificates"
+#endif
+#ifndef MBEDTLS_SSL_KEEP_PEER_CERTIFICATE
+#error "mbedTLS without MBEDTLS_SSL_KEEP_PEER_CERTIFICATE cannot report the server's certificate"
+#endif
+#ifndef MBEDTLS_PRIVATE /* 2.28 has no private members */
+#define MBEDTLS_PRIVATE(member) member
+#endif
+
+/* One CA text of a spec, parsed. */
+struct check_ca {
+	struct check_ca *next;
+	char *text;
+	size_t len;
+	mbedtls_x509_crt chain;
+};
+
+static void ca_free(struct check_ca *ca)
+{
+	mbedtls_x509_crt_free(&ca->chain);
+	free(ca->text);
+	free(ca);
+}
+
+static struct check_ca *ca_parse(const char *text, size_t len)
+{
+	struct check_ca *ca = calloc(1, sizeof(*ca));
+
+	if (!ca)
+		return NULL;
+	mbedtls_x509_crt_init(&ca->chain);
+	ca->text = strdup(text);
+	ca->len = len;
+	/* > 0: some of the certificates could not be read; those that could still count. */
+	if (!ca->text || mbedtls_x509_crt_parse(&ca->chain, (const unsigned char *)text, len + 1) < 0 ||
+	    !ca->chain.raw.p) {
+		ca_free(ca);
+		return NULL;
+	}
+	return ca;
+}
+
+/* The parsed form of TEXT, valid until the next call; NULL when it holds no certificate. */
+static mbedtls_x509_crt *ca_get(struct check_tls *t, const char *text)
+{
+	size_t len = strlen(text);
+	struct check_ca **link = &t->cas;
+	struct check_ca *ca;
+
+	while (*link && ((*link)->len != len || memcmp((*link)->text, text, len)))
+		link = &(*link)->next;
+	ca = *link;
+	if (ca) {
+		*link = ca->next;
+	} else {
+		ca = ca_parse(text, len);
+		if (!ca)
+			return NULL;
+		t->n_cas++;
+	}
+	ca->next = t->cas;
+	t->cas = ca;
+	if (t->n_cas > CHECK_TLS_MAX_CAS) {
+		for (link = &t->cas; (*link)->next; link = &(*link)->next)
+			;
+		ca_free(*link);
+		*link = NULL;
+		t->n_cas--;
+	}
+	return &ca->chain;
+}
+
+/* mbedTLS's own order begins with the dearest curve, and many servers follow the client's order: P-521 costs
+ * some twenty times as much as P-256. */
+static void prefer_cheap_curves(mbedtls_ssl_config *config)
+{
+#if MBEDTLS_VERSION_NUMBER >= 0x03010000
+	static const uint16_t groups[] = {
+		MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1, MBEDTLS_SSL_IANA_TLS_GROUP_X25519,
+		MBEDTLS_SSL_IANA_TLS_GROUP_SECP384R1, MBEDTLS_SSL_IANA_TLS_GROUP_SECP521R1,
+		MBEDTLS_SSL_IANA_TLS_GROUP_NONE};
+
+	mbedtls_ssl_conf_groups(config, groups);
+#else
+	static const mbedtls_ecp_group_id curves[] = {MBEDTLS_ECP_DP_SECP256R1, MBEDTLS_ECP_DP_CURVE25519,
+						      MBEDTLS_ECP_DP_SECP384R1, MBEDTLS_ECP_DP_SECP521R1,
+						      MBEDTLS_ECP_DP_NONE};
+
+	mbedtls_ssl_conf_curves(config, curves);
+#endif
+}
+
+static int configure(struct check_tls *t)
+{
+	static const unsigned char name[] = "vgw-agent check";
+	mbedtls_ssl_config *config = &t->config;
+
+#if defined(MBEDTLS_USE_PSA_CRYPTO) || defined(MBEDTLS_SSL_PROTO_TLS1_3)
+	if (psa_crypto_init() != PSA_SUCCESS)
+		return -1;
+#endif
+	if (mbedtls_ctr_drbg_seed(&t->random, mbedtls_entropy_func, &t->entropy, name, sizeof(name) - 1))
+		return -1;
+	if (mbedtls_ssl_config_defaults(config, MBEDTLS_SSL_IS_CLIENT, MBEDTLS_SSL_TRANSPORT_STREAM,
+					MBEDTLS_SSL_PRESET_DEFAULT))
+		return -1;
+	mbedtls_ssl_conf_rng(config, mbedtls_ctr_drbg_random, &t->random);
+#if MBEDTLS_VERSION_NUMBER >= 0x03020000
+	mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
+#else
+	mbedtls_ssl_conf_min_version(config, MBEDTLS_SSL_MAJOR_VERSION_3, MBEDTLS_SSL_MINOR_VERSION_3);
+#endif
+	/* Whatever certificate comes is judged after the handshake, by check_tls_judge: the CA differs from
+	 * check to check, the dates have a tolerance, and a failure is to be told from a broken handshake. */
+	mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_NONE);
+	prefer_cheap_curves(config);
+	/* Every check is a full handshake, so a ticket would be for nothing. */
+#if defined(MBEDTLS_SSL_SESSION_TICKETS)
+	mbedtls_ssl_conf_session_tickets(config, MBEDTLS_SSL_SESSION_TICKETS_DISABLED);
+#endif
+	return 0;
+}
+
+struct check_tls *check_tls_new(void)
+{
+	struct check_tls *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	mbedtls_entropy_init(&t->entropy);
+	mbedtls_ctr_drbg_init(&t->random);
+	mbedtls_ssl_config_init(&t->config);
+	if (configure(t)) {
+		check_tls_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+void check_tls_free(struct check_tls *t)
+{
+	struct check_ca *ca;
+
+	if (!t)
+		return;
+	check_tls_hang_up(t);
+	while ((ca = t->cas)) {
+		t->cas = ca->next;
+		ca_free(ca);
+	}
+	mbedtls_ssl_config_free(&t->config);
+	mbedtls_ctr_drbg_free(&t->random);
+	mbedtls_entropy_free(&t->entropy);
+	free(t);
+}
+
+static int64_t unix_time(const mbedtls_x509_time *t)
+{
+	struct tm tm = {.tm_year = t->year - 1900,
+			.tm_mon = t->mon - 1,
+			.tm_mday = t->day,
+			.tm_hour = t->hour,
+			.tm_min = t->min,
+			.tm_sec = t->sec};
+
+	return timegm(&tm);
+}
+
+/*
+ * mbedTLS 2.28 does not match addresses, but keeps the raw entries: iPAddress is context tag 7 with the
+ * address in network byte order (RFC 5280 4.2.1.6).
+ */
+static bool has_address(const mbedtls_x509_crt *crt, const struct ip_addr *a)
+{
+	size_t size = ip_addr_size(a);
+
+	if (!size)
+		return false;
+	for (const mbedtls_x509_sequence *san = &crt->subject_alt_names; san; san = san->next)
+		if (san->buf.tag == (MBEDTLS_ASN1_CONTEXT_SPECIFIC | 7) && san->buf.len == size &&
+		    !memcmp(san->buf.p, a->bytes, size))
+			return true;
+	return false;
+}
+
+struct verification {
+	int64_t now;
+	mbedtls_x509_time expired, early; /* of the certificate the flag was set for */
+};
+
+static int on_certificate(void *ctx, mbedtls_x509_crt *crt, int depth, uint32_t *flags)
+{
+	struct verification *v = ctx;
+
+	(void)depth;
+	if (*flags & MBEDTLS_X509_BADCERT_FUTURE) {
+		if (unix_time(&crt->valid_from) <= v->now + CHECK_TLS_NOT_BEFORE_S)
+			*flags &= ~(uint32_t)MBEDTLS_X509_BADCERT_FUTURE;
+		else
+			v->early = crt->valid_from;
+	}
+	if (*flags & MBEDTLS_X509_BADCERT_EXPIRED)
+		v->expired = crt->valid_to;
+	return 0;
+}
+
+static void complain(struct check_result *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Everything that is wrong, as far as it fits. */
+static void complain(struct check_result *out, const char *fmt, ...)
+{
+	size_t len = out->code == CHECK_CERTIFICATE_INVALID ? strlen(out->detail) : 0;
+	va_list ap;
+
+	out->code = CHECK_CERTIFICATE_INVALID;
+	if (len)
+		len += (size_t)snprintf(out->detail + len, sizeof(out->detail) - len, ", ");
+	if (len >= sizeof(out->detail))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(out->detail + len, sizeof(out->detail) - len, fmt, ap);
+	va_end(ap);
+}
+
+static void complain_of_flags(uint32_t flags, const struct verification *v, struct check_result *out)
+{
+	const uint32_t known =
+		MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE | MBEDTLS_X509_BADCERT_NOT_TRUSTED;
+	const mbedtls_x509_time *t;
+
+	if (flags & MBEDTLS_X509_BADCERT_NOT_TRUSTED)
+		complain(out, "not trusted by the CA given");
+	if (flags & MBEDTLS_X509_BADCERT_EXPIRED) {
+		t = &v->expired;
+		complain(out, "expired %04d-%02d-%02d", t->year, t->mon, t->day);
+	}
+	if (flags & MBEDTLS_X509_BADCERT_FUTURE) {
+		t = &v->early;
+		complain(out, "not yet valid until %04d-%02d-%02d", t->year, t->mon, t->day);
+	}
+	if (flags & ~known) {
+		char text[200] = "";
+
+		mbedtls_x509_crt_verify_info(text, sizeof(text), "", flags & ~known);
+		text[strcspn(text, "\n")] = '\0';
+		complain(out, "%s", text);
+	}
+}
+
+static void verify(struct check_tls *t, mbedtls_x509_crt *crt, const char *ca, struct check_result *out)
+{
+	mbedtls_x509_crt *trusted = ca_get(t, ca);
+	struct verification v = {.now = time(NULL)};
+	uint32_t flags = 0;
+
+	if (!trusted) {
+		complain(out, "the CA given cannot be read");
+		return;
+	}
+	if (mbedtls_x509_crt_verify(crt, trusted, NULL, NULL, &flags, on_certificate, &v) && !flags)
+		flags = MBEDTLS_X509_BADCERT_OTHER;
+	/* Real clients insist on it (RFC 5280 4.2.1.12), so a check that passed would lie. */
+	if (mbedtls_x509_crt_check_extended_key_usage(crt, MBEDTLS_OID_SERVER_AUTH,
+						      MBEDTLS_OID_SIZE(MBEDTLS_OID_SERVER_AUTH)))
+		flags |= MBEDTLS_X509_BADCERT_EXT_KEY_USAGE;
+	complain_of_flags(flags, &v, out);
+}
+
+void check_tls_judge(struct check_tls *t, const mbedtls_ssl_context *ssl, const char *ca,
+		     const struct ip_addr *gateway, struct check_result *out)
+{
+	const mbedtls_x509_crt *crt = mbedtls_ssl_get_peer_cert(ssl);
+	char text[IP_ADDR_STRLEN];
+
+	if (crt) {
+		out->certificate.seen = true;
+		out->certificate.not_after = unix_time(&crt->valid_to);
+		out->certificate.has_gateway_address = has_address(crt, gateway);
+	}
+	if (!ca || !*ca)
+		return;
+	if (!crt) {
+		complain(out, "no certificate");
+		return;
+	}
+	verify(t, (mbedtls_x509_crt *)crt, ca, out); /* not const in 2.28, yet only read */
+	if (gateway->family != IP_NONE && !out->certificate.has_gateway_address)
+		complain(out, "gateway address %s not in SANs", ip_addr_print(gateway, text));
+	out->certificate.verified = out->code == CHECK_OK;
+}
+
+/* RFC 8446 6.2 and, for the older ones, RFC 5246 7.2.2. */
+static const char *alert_name(unsigned char alert)
+{
+	static const struct {
+		unsigned char alert;
+		const char *name;
+	} names[] = {
+		{0, "close_notify"},
+		{10, "unexpected_message"},
+		{20, "bad_record_mac"},
+		{22, "record_overflow"},
+		{40, "handshake_failure"},
+		{42, "bad_certificate"},
+		{43, "unsupported_certificate"},
+		{44, "certificate_revoked"},
+		{45, "certificate_expired"},
+		{46, "certificate_unknown"},
+		{47, "illegal_parameter"},
+		{48, "unknown_ca"},
+		{49, "access_denied"},
+		{50, "decode_error"},
+		{51, "decrypt_error"},
+		{70, "protocol_version"},
+		{71, "insufficient_security"},
+		{80, "internal_error"},
+		{86, "inappropriate_fallback"},
+		{90, "user_canceled"},
+		{109, "missing_extension"},
+		{110, "unsupported_extension"},
+		{112, "unrecognized_name"},
+		{113, "bad_certificate_status_response"},
+		{115, "unknown_psk_identity"},
+		{116, "certificate_required"},
+		{120, "no_application_protocol"},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].alert == alert)
+			return names[i].name;
+	return NULL;
+}
+
+void check_tls_explain(const mbedtls_ssl_context *ssl, int rc, char *out, size_t size)
+{
+	if (rc == MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE) {
+		unsigned char alert = ssl->MBEDTLS_PRIVATE(in_msg)[1];
+		const char *name = alert_name(alert);
+
+		if (name)
+			snprintf(out, size, "alert %s", name);
+		else
+			snprintf(out, size, "alert %u", alert);
+	} else if (rc == MBEDTLS_ERR_SSL_CONN_EOF || rc == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY) {
+		snprintf(out, size, "connection closed during the handshake");
+	} else if (rc == MBEDTLS_ERR_NET_CONN_RESET) {
+		snprintf(out, size, "connection reset during the handshake");
+	} else {
+		mbedtls_strerror(rc, out, size);
+	}
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The TLS part of a check: what all checks share, and what a handshake has shown. Inside vgw/probe only. */
+#ifndef VGW_PROBE_CHECK_TLS_H
+#define VGW_PROBE_CHECK_TLS_H
+
+#include <mbedtls/ctr_drbg.h>
+#include <mbedtls/entropy.h>
+#include <mbedtls/ssl.h>
+#include <stddef.h>
+
+#include "vgw/probe/check.h"
+
+enum check_tls_limit {
+	CHECK_TLS_MAX_CAS = 32,	      /* parsed CA texts kept; the least recently used goes first */
+	CHECK_TLS_NOT_BEFORE_S = 300, /* tolerance for clocks that are behind the issuer's */
+};
+
+struct check_ca;
+
+struct check_tls {
+	mbedtls_entropy_context entropy;
+	mbedtls_ctr_drbg_context random;
+	mbedtls_ssl_config config;
+	struct check_ca *cas; /* most recently used first */
+	size_t n_cas;
+
+	/* Connections whose check is over and whose other side has yet to hang up, oldest first. */
+	struct check *lingering, *lingering_last;
+	size_t n_lingering;
+};
+
+/* Fill the certificate facts from a finished handshake, and OUT->code where a CA was given and it fails. */
+void check_tls_judge(struct check_tls *t, const mbedtls_ssl_context *ssl, const char *ca,
+		     const struct ip_addr *gateway, struct check_result *out);
+
+/* Why a handshake or a read failed: the alert's name or mbedTLS's words. */
+void check_tls_explain(const mbedtls_ssl_context *ssl, int rc, char *out, size_t size);
+
+/* In check.c: give up all lingering connections. */
+void check_tls_hang_up(struct check_tls *t);
+
+#endif
