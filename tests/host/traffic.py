@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client's side: many connections, a steady load, a scan."""
+
+import errno
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections import Counter
+
+from netns import wait_for
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def names(host, address, port, count, source=None):
+    """Who answered `count` connections made one after another."""
+    return [host.ask(address, port, source=source)[0] for _ in range(count)]
+
+
+def shares(host, address, port, count):
+    """The share of each server in `count` connections made one after another."""
+    seen = Counter(names(host, address, port, count))
+    return {name: number / count for name, number in seen.items()}
+
+
+def in_turn(sequence, period):
+    """True when the sequence goes round and round through `period` different ones."""
+    return len(set(sequence[:period])) == period and all(
+        sequence[i] == sequence[i - period] for i in range(period, len(sequence)))
+
+
+class Load:
+    """load.py on a host. finish() ends it and returns what it counted."""
+
+    _count = 0
+
+    def __init__(self, host, address, port, per_second, seconds=40, timeout=5.0):
+        Load._count += 1
+        self.process = host.spawn(sys.executable, os.path.join(HERE, "load.py"), address, port, per_second, seconds,
+                                  timeout, log=f"load-{Load._count}")
+        wait_for(lambda: "started" in self.process.text(), what="the load runs")
+
+    def finish(self):
+        self.process.stop(signal.SIGTERM, timeout=20)
+        return json.loads(self.process.text().splitlines()[-1])
+
+
+def scan(host, address, ports, timeout=1.0, batch=900):
+    """A connect scan: the ports that answered. Those that neither answer nor refuse in time are taken as closed."""
+    ports, found = list(ports), []
+    for first in range(0, len(ports), batch):
+        found += _scan_some(host, address, ports[first:first + batch], timeout)
+    return found
+
+
+def _scan_some(host, address, ports, timeout):
+    selector, found = selectors.DefaultSelector(), []
+    with host.entered():
+        for port in ports:
+            sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+            sock.setblocking(False)
+            code = sock.connect_ex((address, port))
+            if code == errno.EINPROGRESS:
+                selector.register(sock, selectors.EVENT_WRITE, port)
+                continue
+            if code == 0:
+                found.append(port)
+            sock.close()
+    end = time.monotonic() + timeout
+    while selector.get_map() and time.monotonic() < end:
+        for key, _ in selector.select(max(0.0, end - time.monotonic())):
+            if key.fileobj.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0:
+                found.append(key.data)
+            selector.unregister(key.fileobj)
+            key.fileobj.close()
+    for key in list(selector.get_map().values()):
+        key.fileobj.close()
+    selector.close()
+    return found
