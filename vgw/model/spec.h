@@ -67,6 +67,10 @@ enum spec_placement {
 	SPEC_IGNORED
 };
 
+/* The load balancer classes that are ours. */
+#define SPEC_CLASS_INTERNAL "vco.whitesky.cloud/internal"
+#define SPEC_CLASS_PUBLIC   "vco.whitesky.cloud/public"
+
 struct spec_prefixes {
 	struct ip_prefix *v;
 	size_t n;
@@ -105,9 +109,10 @@ struct spec_frontend {
 
 	/* Resolved by the decoder: */
 	enum spec_placement placement;
-	bool control_plane;	/* the one named kube-apiserver, else the first on port 6443/TCP */
+	bool control_plane; /* the one named kube-apiserver, else the first on port 6443/TCP */
+	uint8_t family; /* of its backends; without any, of `address`, else of the first private network */
 	struct ip_addr gateway; /* the address it gets when placed SPEC_INTERNAL: the gateway address of its
-				   family */
+				   family; IP_NONE when there is none (refused by the rules) */
 };
 
 struct spec_tunnel {
@@ -138,6 +143,7 @@ struct spec {
 	enum spec_exposure exposure;
 	const char *cloudspace_id;
 	struct spec_prefixes private_networks; /* one, or one of each family */
+	bool private_networks_plural;	       /* written as privateNetworks: for JSON pointers only */
 	struct ip_addr gateways[2];	       /* first host of each of private_networks, same order */
 	bool cloudspace_private;
 	struct spec_prefixes geo_networks, pods, services;
@@ -185,9 +191,18 @@ const struct ip_addr *spec_gateway(const struct spec *s, uint8_t family);
 /* A Go-style duration ("250ms", "1m30s", "1.5s") in ms, rounded up; -EINVAL, or -ERANGE beyond 24 h. */
 int spec_duration_parse(const char *text, uint32_t *ms);
 
+/* The canonical text of a duration: whole hours, minutes or seconds, else milliseconds. OUT holds 16 bytes;
+ * it is returned. */
+const char *spec_duration_print(uint32_t ms, char *out);
+
 /* The words of the contract, for messages and documents. */
 const char *spec_protocol_name(enum spec_protocol p);
 const char *spec_balance_name(enum spec_balance b);
+const char *spec_role_name(enum spec_role r);
+const char *spec_exposure_name(enum spec_exposure e);
+const char *spec_none_healthy_name(enum spec_none_healthy w);
+const char *spec_check_type_name(enum spec_check_type t);
+const char *spec_encapsulation_name(enum spec_encapsulation e);
 
 /* Bytes the encapsulation costs per packet over that family (CONTRACT.md 4). */
 uint32_t spec_encapsulation_overhead(enum spec_encapsulation e, uint8_t family);
