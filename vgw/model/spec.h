@@ -80,7 +80,7 @@ struct spec_check {
 	enum spec_check_type type;
 	uint16_t port; /* 0: the backend's own */
 	const char *path;
-	int *expect; /* HTTP statuses, as listed */
+	const int *expect; /* HTTP statuses, as listed */
 	size_t n_expect;
 	uint32_t interval_ms, timeout_ms;
 	uint32_t rise, fall;
@@ -177,8 +177,9 @@ int spec_decode(const char *json, size_t len, struct spec **out, struct vgw_err 
 void spec_free(struct spec *s);
 
 /*
- * The canonical JSON of a spec: members in the contract's order, defaults written out, addresses and
- * durations in their normal form. Two documents mean the same when these texts are equal.
+ * The canonical JSON of a spec: members in the contract's order, defaults written out (but those of backends,
+ * and but those of frontends where the text would pass SPEC_MAX_BYTES with them), addresses and durations in
+ * their normal form. Two documents mean the same when these texts are equal. Appended to OUT.
  */
 void spec_encode(const struct spec *s, struct buf *out);
 bool spec_equal(const struct spec *a, const struct spec *b);

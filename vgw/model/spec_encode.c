@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Spec to canonical JSON. What is left out here means the same as what is written. */
-#include "vgw/model/spec.h"
+#include "vgw/model/spec_internal.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -32,6 +32,10 @@ static void put_string(struct buf *b, const char *key, const char *s)
 		plain = s + 1;
 		if (*s == '\n')
 			buf_puts(b, "\\n"); /* PEM is full of them */
+		else if (*s == '\t')
+			buf_puts(b, "\\t");
+		else if (*s == '\r')
+			buf_puts(b, "\\r");
 		else if (*s == '"' || *s == '\\')
 			buf_printf(b, "\\%c", *s);
 		else
@@ -103,51 +107,102 @@ static void put_duration(struct buf *b, const char *key, uint32_t ms)
 	put_string(b, key, spec_duration_print(ms, text));
 }
 
-static void put_check(struct buf *b, const struct spec_check *c)
+static bool is_expect(const struct spec_check *c, const struct spec_check *def)
 {
-	put_string(b, "type", spec_check_type_name(c->type));
+	return c->n_expect == def->n_expect &&
+	       !memcmp(c->expect, def->expect, c->n_expect * sizeof(*c->expect));
+}
+
+/* The members of C, less those that are as in DEF, if given. */
+static void put_check(struct buf *b, const struct spec_check *c, const struct spec_check *def)
+{
+	if (!def || c->type != def->type)
+		put_string(b, "type", spec_check_type_name(c->type));
 	put_positive(b, "port", c->port);
-	put_string(b, "path", c->path);
-	put_open(b, "expect", "[");
-	for (size_t i = 0; i < c->n_expect; i++)
-		put_int(b, NULL, c->expect[i]);
-	buf_puts(b, "]");
-	put_duration(b, "interval", c->interval_ms);
-	put_duration(b, "timeout", c->timeout_ms);
-	put_int(b, "rise", c->rise);
-	put_int(b, "fall", c->fall);
+	if (!def || strcmp(c->path, def->path) != 0)
+		put_string(b, "path", c->path);
+	if (!def || !is_expect(c, def)) {
+		put_open(b, "expect", "[");
+		for (size_t i = 0; i < c->n_expect; i++)
+			put_int(b, NULL, c->expect[i]);
+		buf_puts(b, "]");
+	}
+	if (!def || c->interval_ms != def->interval_ms)
+		put_duration(b, "interval", c->interval_ms);
+	if (!def || c->timeout_ms != def->timeout_ms)
+		put_duration(b, "timeout", c->timeout_ms);
+	if (!def || c->rise != def->rise)
+		put_int(b, "rise", c->rise);
+	if (!def || c->fall != def->fall)
+		put_int(b, "fall", c->fall);
 	put_text(b, "ca", c->ca);
 }
 
-/* Once per backend, and there may be hundreds of thousands. */
+static void put_health_check(struct buf *b, const struct spec_frontend *f, bool brief)
+{
+	struct buf members = {0};
+	struct spec_check def;
+
+	spec_check_default(f->port, f->protocol, &def);
+	put_check(&members, &f->check, brief ? &def : NULL);
+	if (members.len) {
+		put_open(b, "healthCheck", "{");
+		buf_append(b, members.data, members.len);
+		buf_puts(b, "}");
+	}
+	b->failed = b->failed || members.failed;
+	buf_free(&members);
+}
+
+/* There may be hundreds of thousands: their defaults stay out, always. */
 static void put_backend(struct buf *b, const struct spec_backend *be)
 {
 	char text[IP_ADDR_STRLEN];
 
-	start(b, NULL);
-	buf_printf(b, "{\"address\":\"%s\",\"port\":%u,\"weight\":%u,\"drain\":%s}",
-		   ip_addr_print(&be->address, text), be->port, be->weight, be->drain ? "true" : "false");
+	put_open(b, NULL, "{");
+	buf_printf(b, "\"address\":\"%s\",\"port\":%u", ip_addr_print(&be->address, text), be->port);
+	if (be->weight != 1)
+		put_int(b, "weight", be->weight);
+	if (be->drain)
+		put_bool(b, "drain", true);
+	buf_puts(b, "}");
 }
 
-static void put_frontend(struct buf *b, const struct spec_frontend *f)
+static void put_placement(struct buf *b, const struct spec *s, const struct spec_frontend *f, bool brief)
 {
+	bool internal = f->placement == SPEC_INTERNAL;
+
+	/* Where it decides, the default is written out; elsewhere it is only kept. */
+	if (f->control_plane || *f->load_balancer_class) {
+		if (f->internal >= 0)
+			put_bool(b, "internal", f->internal);
+	} else if (!brief || internal != s->default_internal) {
+		put_bool(b, "internal", internal);
+	}
+	put_text(b, "loadBalancerClass", f->load_balancer_class);
+}
+
+static void put_frontend(struct buf *b, const struct spec *s, const struct spec_frontend *f, bool brief)
+{
+	bool given =
+		f->address.family && (f->placement != SPEC_INTERNAL || ip_addr_cmp(&f->address, &f->gateway));
+
 	put_open(b, NULL, "{");
 	put_string(b, "name", f->name);
-	put_address(b, "address",
-		    !f->address.family && f->placement == SPEC_INTERNAL ? &f->gateway : &f->address);
+	if (given)
+		put_address(b, "address", &f->address);
+	else if (f->placement == SPEC_INTERNAL &&
+		 (!brief || !f->n_backends)) /* it may be what tells the family */
+		put_address(b, "address", &f->gateway);
 	put_int(b, "port", f->port);
-	put_string(b, "protocol", spec_protocol_name(f->protocol));
-	put_string(b, "balance", spec_balance_name(f->balance));
-	put_string(b, "whenNoneHealthy", spec_none_healthy_name(f->when_none_healthy));
-	put_open(b, "healthCheck", "{");
-	put_check(b, &f->check);
-	buf_puts(b, "}");
-	/* Where it decides, the default is written out; elsewhere it is only kept. */
-	if (!f->control_plane && !*f->load_balancer_class)
-		put_bool(b, "internal", f->placement == SPEC_INTERNAL);
-	else if (f->internal >= 0)
-		put_bool(b, "internal", f->internal);
-	put_text(b, "loadBalancerClass", f->load_balancer_class);
+	if (!brief || f->protocol != SPEC_TCP)
+		put_string(b, "protocol", spec_protocol_name(f->protocol));
+	if (!brief || f->balance != SPEC_ROUNDROBIN)
+		put_string(b, "balance", spec_balance_name(f->balance));
+	if (!brief || f->when_none_healthy != SPEC_FAILOPEN)
+		put_string(b, "whenNoneHealthy", spec_none_healthy_name(f->when_none_healthy));
+	put_health_check(b, f, brief);
+	put_placement(b, s, f, brief);
 	put_open(b, "backends", "[");
 	for (size_t i = 0; i < f->n_backends; i++)
 		put_backend(b, &f->backends[i]);
@@ -178,7 +233,7 @@ static void put_probe(struct buf *b, const struct spec_probe *p)
 	put_open(b, NULL, "{");
 	put_string(b, "name", p->name);
 	put_string(b, "target", ip_endpoint_print(&p->target, target));
-	put_check(b, &p->check);
+	put_check(b, &p->check, NULL);
 	buf_puts(b, "}");
 }
 
@@ -229,7 +284,7 @@ static void put_management_access(struct buf *b, const struct spec *s)
 	buf_puts(b, "}}");
 }
 
-void spec_encode(const struct spec *s, struct buf *out)
+static void put_spec(struct buf *out, const struct spec *s, bool brief)
 {
 	buf_puts(out, "{");
 	put_string(out, "apiVersion", "vgw-agent/v1");
@@ -246,7 +301,7 @@ void spec_encode(const struct spec *s, struct buf *out)
 	put_bool(out, "defaultInternalLoadBalancers", s->default_internal);
 	put_open(out, "frontends", "[");
 	for (size_t i = 0; i < s->n_frontends; i++)
-		put_frontend(out, &s->frontends[i]);
+		put_frontend(out, s, &s->frontends[i], brief);
 	buf_puts(out, "]");
 	put_open(out, "tunnels", "[");
 	for (size_t i = 0; i < s->n_tunnels; i++)
@@ -257,4 +312,19 @@ void spec_encode(const struct spec *s, struct buf *out)
 	for (size_t i = 0; i < s->n_probes; i++)
 		put_probe(out, &s->probes[i]);
 	buf_puts(out, "]}");
+}
+
+void spec_encode(const struct spec *s, struct buf *out)
+{
+	struct buf b = {0};
+
+	put_spec(&b, s, false);
+	/* What was accepted must be accepted again when it comes from a file: then without the defaults. */
+	if (b.len > SPEC_MAX_BYTES) {
+		buf_free(&b);
+		put_spec(&b, s, true);
+	}
+	buf_append(out, b.data, b.len);
+	out->failed = out->failed || b.failed;
+	buf_free(&b);
 }

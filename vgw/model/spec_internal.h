@@ -65,6 +65,8 @@ enum {
 	HC_MEMBERS
 };
 #define SPEC_CHECK_NAMES "type", "path", "expect", "interval", "timeout", "rise", "fall", "ca"
+/* What a check of that port is when nothing is said about it. OUT points to constants only. */
+void spec_check_default(uint16_t port, enum spec_protocol p, struct spec_check *out);
 /* M: HC_MEMBERS members. PORT decides the defaults. `port` stays 0. */
 void spec_read_check(struct spec_decoder *d, const struct json_value *m, uint16_t port, enum spec_protocol p,
 		     struct spec_check *out);

@@ -64,16 +64,19 @@ static const char *read_path(struct spec_decoder *d, const struct json_value *v,
 static void read_expect(struct spec_decoder *d, const struct json_value *v, struct spec_check *out)
 {
 	size_t n = json_array(v, SPEC_EXPECT_MAX);
+	int *statuses;
 
 	if (json_given(v) && !n)
 		json_fail(v, "must not be empty");
-	out->expect = spec_alloc(d, n ? n : 1, sizeof(*out->expect));
-	if (!out->expect)
-		return;
 	if (!n)
-		out->expect[out->n_expect++] = 200;
+		return;
+	out->n_expect = 0;
+	statuses = spec_alloc(d, n, sizeof(*statuses));
+	if (!statuses)
+		return;
+	out->expect = statuses;
 	for (struct json_value e = json_elements(v); e.item; json_next(&e))
-		out->expect[out->n_expect++] = (int)json_int(&e, 100, 599, 200);
+		statuses[out->n_expect++] = (int)json_int(&e, 100, 599, 200);
 }
 
 /* Only its look: whether the certificates are any good shows when they are loaded. */
@@ -89,6 +92,26 @@ static const char *read_ca(struct spec_decoder *d, const struct json_value *v)
 	return spec_copy(d, s);
 }
 
+void spec_check_default(uint16_t port, enum spec_protocol p, struct spec_check *out)
+{
+	static const int ok = 200;
+	bool api = port == SPEC_API_PORT;
+
+	*out = (struct spec_check){
+		.type = p == SPEC_UDP ? SPEC_CHECK_NONE
+			: api	      ? SPEC_CHECK_HTTPS
+				      : SPEC_CHECK_TCP,
+		.path = api ? "/readyz" : "/",
+		.expect = &ok,
+		.n_expect = 1,
+		.interval_ms = INTERVAL_DEFAULT,
+		.timeout_ms = TIMEOUT_DEFAULT,
+		.rise = SAMPLES_DEFAULT,
+		.fall = SAMPLES_DEFAULT,
+		.ca = "",
+	};
+}
+
 void spec_read_check(struct spec_decoder *d, const struct json_value *m, uint16_t port, enum spec_protocol p,
 		     struct spec_check *out)
 {
@@ -98,18 +121,15 @@ void spec_read_check(struct spec_decoder *d, const struct json_value *m, uint16_
 		[SPEC_CHECK_TLS] = "tls",
 		[SPEC_CHECK_HTTPS] = "https",
 	};
-	bool api = port == SPEC_API_PORT && p == SPEC_TCP;
 
-	out->type = (enum spec_check_type)json_enum(&m[HC_TYPE], types, 4,
-						    api		    ? SPEC_CHECK_HTTPS
-						    : p == SPEC_UDP ? SPEC_CHECK_NONE
-								    : SPEC_CHECK_TCP);
-	out->path = read_path(d, &m[HC_PATH], port == SPEC_API_PORT ? "/readyz" : "/");
+	spec_check_default(port, p, out);
+	out->type = (enum spec_check_type)json_enum(&m[HC_TYPE], types, 4, (int)out->type);
+	out->path = read_path(d, &m[HC_PATH], out->path);
 	read_expect(d, &m[HC_EXPECT], out);
-	out->interval_ms = read_duration(&m[HC_INTERVAL], INTERVAL_MIN, INTERVAL_DEFAULT);
-	out->timeout_ms = read_duration(&m[HC_TIMEOUT], TIMEOUT_MIN, TIMEOUT_DEFAULT);
-	out->rise = (uint32_t)json_int(&m[HC_RISE], 1, SAMPLES_MAX, SAMPLES_DEFAULT);
-	out->fall = (uint32_t)json_int(&m[HC_FALL], 1, SAMPLES_MAX, SAMPLES_DEFAULT);
+	out->interval_ms = read_duration(&m[HC_INTERVAL], INTERVAL_MIN, out->interval_ms);
+	out->timeout_ms = read_duration(&m[HC_TIMEOUT], TIMEOUT_MIN, out->timeout_ms);
+	out->rise = (uint32_t)json_int(&m[HC_RISE], 1, SAMPLES_MAX, out->rise);
+	out->fall = (uint32_t)json_int(&m[HC_FALL], 1, SAMPLES_MAX, out->fall);
 	out->ca = read_ca(d, &m[HC_CA]);
 }
 
