@@ -63,15 +63,30 @@ struct control_request; /* one request, until it is answered */
  */
 typedef void control_handler_fn(void *ctx, struct control_request *req);
 
-/* Creates the listeners (a stale socket file is replaced by a new one). 0, or -errno with ERR (reason,
- * place). */
+/* -ENOENT: a certificate, key or CA file is not there yet; reason AddressInUse: another agent, or program.
+ * CONFIG is copied. Creates the listeners (a stale socket file is replaced by a new one). 0, or -errno with
+ * ERR (reason, place). */
 int control_server_new(struct ev_loop *loop, const struct control_config *config, control_handler_fn *handler,
 		       void *ctx, struct control_server **out, struct vgw_err *err);
-/* Closes everything at once; the socket file is removed. NULL is fine. */
+/* Closes everything at once (deferred requests hear `gone`); the socket file is removed. NULL is fine. Not
+ * from inside the handler. */
 void control_server_free(struct control_server *s);
 /* Add listeners later (their address became known). Those that exist stay. 0 or -errno with ERR. */
 int control_server_listen(struct control_server *s, const struct ip_endpoint *listen, size_t n,
 			  struct vgw_err *err);
+
+typedef void control_staged_fn(void *ctx, bool kept, const struct vgw_err *err);
+
+/*
+ * PUT /v1/certificate. Checks the pair (PEM; key, chain, dates, names), uses it for new connections at once,
+ * and keeps it, in the files of the configuration, only if a handshake with it succeeds within CONFIRM
+ * seconds; else the old pair is back. DONE (may be NULL) is told once which it was: KEPT false with ERR
+ * filled means rolled back, or replaced by a later staging. 0, or -errno with ERR (InvalidCertificate).
+ */
+int control_server_stage_certificate(struct control_server *s, const char *certificate, const char *key,
+				     double confirm, control_staged_fn *done, void *ctx, struct vgw_err *err);
+/* PUT /v1/client-ca. PEM is one or two certificates. Each CA file of the configuration gets all of it. */
+int control_server_set_client_ca(struct control_server *s, const char *pem, struct vgw_err *err);
 
 /* Facts for the status document. */
 unsigned control_server_connections(const struct control_server *s);
