@@ -94,13 +94,13 @@ static void prefer_cheap_curves(mbedtls_ssl_config *config)
 {
 #if MBEDTLS_VERSION_NUMBER >= 0x03010000
 	static const uint16_t groups[] = {
-		MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1, MBEDTLS_SSL_IANA_TLS_GROUP_X25519,
+		MBEDTLS_SSL_IANA_TLS_GROUP_X25519, MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1,
 		MBEDTLS_SSL_IANA_TLS_GROUP_SECP384R1, MBEDTLS_SSL_IANA_TLS_GROUP_SECP521R1,
 		MBEDTLS_SSL_IANA_TLS_GROUP_NONE};
 
 	mbedtls_ssl_conf_groups(config, groups);
 #else
-	static const mbedtls_ecp_group_id curves[] = {MBEDTLS_ECP_DP_SECP256R1, MBEDTLS_ECP_DP_CURVE25519,
+	static const mbedtls_ecp_group_id curves[] = {MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP256R1,
 						      MBEDTLS_ECP_DP_SECP384R1, MBEDTLS_ECP_DP_SECP521R1,
 						      MBEDTLS_ECP_DP_NONE};
 
