@@ -30,19 +30,22 @@ def lab():
 
 
 @pytest.fixture
-def start_agent(lab):
-    """A function that makes and starts an agent; its rules and its process go with the test."""
-    agents = []
+def make_agent(lab):
+    """A function that makes an agent; its rules and its process go with the test."""
     Agent.made.clear()
 
-    def start(*options, **settings):
-        agent = Agent(lab, **settings)
-        agents.append(agent)
-        return agent.start(*options)
+    def make(**settings):
+        return Agent(lab, **settings)
 
-    yield start
-    for agent in agents:
+    yield make
+    for agent in Agent.made:
         clean(agent)
+
+
+@pytest.fixture
+def start_agent(make_agent):
+    """The same, started with the given options."""
+    return lambda *options, **settings: make_agent(**settings).start(*options)
 
 
 @pytest.fixture
@@ -53,6 +56,7 @@ def agent(start_agent):
 def clean(agent):
     """Leaves the host as the agent found it, whatever state the test left it in."""
     if agent.running():
+        agent.process.send(signal.SIGCONT)
         agent.delete()
         agent.stop()
     elif os.path.exists(os.path.join(agent.state, "applied.json")):
