@@ -196,6 +196,19 @@ static int check_framing(struct http_message *m)
 	return 0;
 }
 
+/* A token (RFC 9110 5.6.2). The parser may be built to let blanks through, "Content-Length :" among them. */
+static bool names_are_tokens(const struct http_message *m)
+{
+	static const char token[] =
+		"!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+	const char *pair = NULL, *value = NULL;
+
+	while ((pair = next_pair(&m->fields, pair, &value)))
+		if (!*pair || pair[strspn(pair, token)])
+			return false;
+	return true;
+}
+
 static int check_head(struct http_message *m)
 {
 	const struct http_parser *p = &m->parser;
@@ -205,6 +218,8 @@ static int check_head(struct http_message *m)
 		return refuse(m, 505, "HTTPVersionNotSupported", "HTTP/1.1 is spoken here");
 	if (p->method == HTTP_CONNECT || p->method == HTTP_TRACE)
 		return refuse(m, 501, "NotImplemented", "this method is not known here");
+	if (!names_are_tokens(m))
+		return refuse(m, 400, "BadRequest", "the name of a header field is malformed");
 	if (split_target(m) || check_framing(m))
 		return 1;
 	if (count_fields(m, "host") > 1 || (p->http_minor == 1 && !count_fields(m, "host")))
