@@ -44,7 +44,7 @@ struct identity_wish {
 static mbedtls_entropy_context test_entropy;
 static mbedtls_ctr_drbg_context test_random;
 
-static const char *x509_date(long from_now, char *out)
+static inline const char *x509_date(long from_now, char *out)
 {
 	time_t t = time(NULL) + from_now;
 	struct tm tm;
@@ -53,7 +53,7 @@ static const char *x509_date(long from_now, char *out)
 	return out;
 }
 
-static void identity_extensions(mbedtls_x509write_cert *w, const struct identity_wish *wish)
+static inline void identity_extensions(mbedtls_x509write_cert *w, const struct identity_wish *wish)
 {
 	assert_int_equal(mbedtls_x509write_crt_set_basic_constraints(w, wish->ca, -1), 0);
 	if (wish->addresses)
@@ -64,7 +64,7 @@ static void identity_extensions(mbedtls_x509write_cert *w, const struct identity
 			0);
 }
 
-static void identity_make(struct identity *id, const struct identity_wish *wish)
+static inline void identity_make(struct identity *id, const struct identity_wish *wish)
 {
 	const struct identity *issuer = wish->issuer ? wish->issuer : id;
 	char issuer_name[200], from[16], until[16];
@@ -104,7 +104,7 @@ static void identity_make(struct identity *id, const struct identity_wish *wish)
 		mbedtls_x509_crt_parse(&id->crt, (const unsigned char *)id->pem, strlen(id->pem) + 1), 0);
 }
 
-static void identity_free(struct identity *id)
+static inline void identity_free(struct identity *id)
 {
 	mbedtls_x509_crt_free(&id->crt);
 	mbedtls_pk_free(&id->key);
@@ -142,7 +142,7 @@ struct server {
 	char request[2048];
 };
 
-static int read_some(struct server *s, mbedtls_ssl_context *ssl, char *data, size_t size)
+static inline int read_some(struct server *s, mbedtls_ssl_context *ssl, char *data, size_t size)
 {
 	int n = mbedtls_ssl_read(ssl, (unsigned char *)data, size);
 
@@ -151,7 +151,7 @@ static int read_some(struct server *s, mbedtls_ssl_context *ssl, char *data, siz
 	return n;
 }
 
-static void read_request(struct server *s, mbedtls_ssl_context *ssl)
+static inline void read_request(struct server *s, mbedtls_ssl_context *ssl)
 {
 	size_t len = 0;
 
@@ -165,7 +165,7 @@ static void read_request(struct server *s, mbedtls_ssl_context *ssl)
 	}
 }
 
-static bool write_all(mbedtls_ssl_context *ssl, const char *text)
+static inline bool write_all(mbedtls_ssl_context *ssl, const char *text)
 {
 	size_t len = strlen(text);
 
@@ -180,7 +180,7 @@ static bool write_all(mbedtls_ssl_context *ssl, const char *text)
 	return true;
 }
 
-static void await_goodbye(struct server *s, mbedtls_ssl_context *ssl)
+static inline void await_goodbye(struct server *s, mbedtls_ssl_context *ssl)
 {
 	char data[512];
 
@@ -188,14 +188,14 @@ static void await_goodbye(struct server *s, mbedtls_ssl_context *ssl)
 		;
 }
 
-static void reset(int fd)
+static inline void reset(int fd)
 {
 	const struct linger l = {.l_onoff = 1, .l_linger = 0};
 
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
 }
 
-static void converse(struct server *s, mbedtls_ssl_context *ssl, int fd)
+static inline void converse(struct server *s, mbedtls_ssl_context *ssl, int fd)
 {
 	bool replies = s->manners != HANDSHAKE_ONLY;
 
@@ -217,7 +217,7 @@ static void converse(struct server *s, mbedtls_ssl_context *ssl, int fd)
 }
 
 /* To close on unread bytes would be a reset, which overtakes the alert that was sent. */
-static void drain(int fd)
+static inline void drain(int fd)
 {
 	char data[4096];
 
@@ -226,7 +226,7 @@ static void drain(int fd)
 		;
 }
 
-static void serve_tls(struct server *s, int fd)
+static inline void serve_tls(struct server *s, int fd)
 {
 	mbedtls_net_context net = {.fd = fd};
 	mbedtls_ssl_context ssl;
@@ -241,7 +241,7 @@ static void serve_tls(struct server *s, int fd)
 	mbedtls_ssl_free(&ssl);
 }
 
-static void serve_plain(struct server *s, int fd)
+static inline void serve_plain(struct server *s, int fd)
 {
 	char data[4096];
 	ssize_t n;
@@ -257,7 +257,7 @@ static void serve_plain(struct server *s, int fd)
 		atomic_fetch_add(&s->goodbyes, 1);
 }
 
-static void *server_main(void *arg)
+static inline void *server_main(void *arg)
 {
 	struct server *s = arg;
 	const int on = 1;
@@ -287,7 +287,7 @@ static void *server_main(void *arg)
 	}
 }
 
-static void server_listen(struct server *s)
+static inline void server_listen(struct server *s)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
@@ -302,7 +302,7 @@ static void server_listen(struct server *s)
 	assert_int_equal(listen(s->fd, 512), 0);
 }
 
-static void server_start(struct server *s)
+static inline void server_start(struct server *s)
 {
 	server_listen(s);
 	if (s->manners == NEVER_ACCEPT)
@@ -324,7 +324,7 @@ static void server_start(struct server *s)
 	assert_int_equal(pthread_create(&s->thread, NULL, server_main, s), 0);
 }
 
-static void server_stop(struct server *s)
+static inline void server_stop(struct server *s)
 {
 	atomic_store(&s->stop, true);
 	if (s->manners != NEVER_ACCEPT) {
