@@ -42,10 +42,6 @@ static inline int set_up(void **state)
 	assert_non_null(tls);
 	loop = ev_loop_new(EVFLAG_AUTO);
 	assert_non_null(loop);
-	mbedtls_entropy_init(&test_entropy);
-	mbedtls_ctr_drbg_init(&test_random);
-	assert_int_equal(mbedtls_ctr_drbg_seed(&test_random, mbedtls_entropy_func, &test_entropy, NULL, 0),
-			 0);
 
 #define MAKE(id, ...) identity_make(&(id), &(struct identity_wish){__VA_ARGS__})
 	MAKE(ca, .subject = "CN=ca", .ca = true, .from = -DAY, .until = DAY);
@@ -69,8 +65,6 @@ static inline int tear_down(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		identity_free(all[i]);
-	mbedtls_ctr_drbg_free(&test_random);
-	mbedtls_entropy_free(&test_entropy);
 	check_tls_free(tls);
 	ev_loop_destroy(loop);
 	return 0;

@@ -5,9 +5,7 @@
 #define TESTS_UNIT_CHECK_SERVER_H
 
 #include <arpa/inet.h>
-#include <mbedtls/ctr_drbg.h>
 #include <mbedtls/ecp.h>
-#include <mbedtls/entropy.h>
 #include <mbedtls/net_sockets.h>
 #include <mbedtls/oid.h>
 #include <mbedtls/pk.h>
@@ -23,6 +21,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "vgw/control/tls_compat.h"
 
 /* -- certificates -- */
 
@@ -40,9 +40,6 @@ struct identity_wish {
 	const unsigned char *addresses; /* raw SubjectAltName value (DER), or NULL */
 	size_t addresses_len;
 };
-
-static mbedtls_entropy_context test_entropy;
-static mbedtls_ctr_drbg_context test_random;
 
 static inline const char *x509_date(long from_now, char *out)
 {
@@ -66,23 +63,21 @@ static inline void identity_extensions(mbedtls_x509write_cert *w, const struct i
 
 static inline void identity_make(struct identity *id, const struct identity_wish *wish)
 {
+	static const unsigned char serial[] = {1};
 	const struct identity *issuer = wish->issuer ? wish->issuer : id;
 	char issuer_name[200], from[16], until[16];
 	mbedtls_x509write_cert w;
-	mbedtls_mpi serial;
 
 	mbedtls_pk_init(&id->key);
 	mbedtls_x509_crt_init(&id->crt);
 	assert_int_equal(mbedtls_pk_setup(&id->key, mbedtls_pk_info_from_type(MBEDTLS_PK_ECKEY)), 0);
 	assert_int_equal(mbedtls_ecp_gen_key(MBEDTLS_ECP_DP_SECP256R1, mbedtls_pk_ec(id->key),
-					     mbedtls_ctr_drbg_random, &test_random),
+					     tls_compat_random, NULL),
 			 0);
 	mbedtls_x509write_crt_init(&w);
 	mbedtls_x509write_crt_set_version(&w, MBEDTLS_X509_CRT_VERSION_3);
 	mbedtls_x509write_crt_set_md_alg(&w, MBEDTLS_MD_SHA256);
-	mbedtls_mpi_init(&serial);
-	assert_int_equal(mbedtls_mpi_lset(&serial, 1), 0);
-	assert_int_equal(mbedtls_x509write_crt_set_serial(&w, &serial), 0);
+	assert_int_equal(tls_compat_set_serial(&w, serial, sizeof(serial)), 0);
 	assert_int_equal(mbedtls_x509write_crt_set_validity(&w, x509_date(wish->from, from),
 							    x509_date(wish->until, until)),
 			 0);
@@ -96,9 +91,8 @@ static inline void identity_make(struct identity *id, const struct identity_wish
 	mbedtls_x509write_crt_set_issuer_key(&w, (mbedtls_pk_context *)&issuer->key);
 	identity_extensions(&w, wish);
 	assert_int_equal(mbedtls_x509write_crt_pem(&w, (unsigned char *)id->pem, sizeof(id->pem),
-						   mbedtls_ctr_drbg_random, &test_random),
+						   tls_compat_random, NULL),
 			 0);
-	mbedtls_mpi_free(&serial);
 	mbedtls_x509write_crt_free(&w);
 	assert_int_equal(
 		mbedtls_x509_crt_parse(&id->crt, (const unsigned char *)id->pem, strlen(id->pem) + 1), 0);
@@ -312,7 +306,7 @@ static inline void server_start(struct server *s)
 						     MBEDTLS_SSL_TRANSPORT_STREAM,
 						     MBEDTLS_SSL_PRESET_DEFAULT),
 			 0);
-	mbedtls_ssl_conf_rng(&s->config, mbedtls_ctr_drbg_random, &test_random);
+	mbedtls_ssl_conf_rng(&s->config, tls_compat_random, NULL);
 	mbedtls_ssl_conf_authmode(&s->config, s->client_auth);
 	if (s->client_auth)
 		mbedtls_ssl_conf_ca_chain(&s->config, &s->identity->crt, NULL);

@@ -15,8 +15,8 @@
 struct check;
 
 /*
- * Things all checks of a process share: TLS configuration, random numbers, parsed CAs, and the connections
- * that are being closed. NULL when memory is out.
+ * Things all checks of a process share: TLS configuration, parsed CAs, and the connections that are being
+ * closed. NULL when memory is out.
  */
 struct check_tls *check_tls_new(void);
 /* NULL is fine. After the last check and before the loop is destroyed. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "vgw/control/tls_compat.h"
 #include "vgw/probe/check_socket.h"
 
 void check_watch(struct check *c, int events)
@@ -80,17 +81,6 @@ static bool wait_for(struct check *c, int rc)
 	return false;
 }
 
-/* TLS 1.3 servers send tickets whenever they like; there is nothing to be done with one. */
-static bool is_ticket(int rc)
-{
-#ifdef MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET
-	return rc == MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET;
-#else
-	(void)rc;
-	return false;
-#endif
-}
-
 static bool is_eof(int rc)
 {
 	return rc == 0 || rc == MBEDTLS_ERR_SSL_CONN_EOF || rc == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY;
@@ -118,7 +108,7 @@ static bool send_request(struct check *c)
 			c->sent += (size_t)rc;
 			continue;
 		}
-		if (is_ticket(rc))
+		if (tls_compat_repeat(rc))
 			continue;
 		if (!wait_for(c, rc)) {
 			c->usable = false;
@@ -158,7 +148,7 @@ static void read_answer(struct check *c)
 				check_http_judge(&c->http, c->spec, &c->result);
 				c->decided = true;
 			}
-		} else if (!is_ticket(rc)) {
+		} else if (!tls_compat_repeat(rc)) {
 			if (!wait_for(c, rc))
 				answer_failed(c, rc);
 			return;
@@ -213,7 +203,7 @@ static void step_tls(struct check *c)
 
 	do
 		rc = mbedtls_ssl_handshake(&c->ssl);
-	while (is_ticket(rc));
+	while (tls_compat_repeat(rc));
 	if (!rc)
 		handshake_done(c);
 	else if (!wait_for(c, rc))
@@ -269,7 +259,7 @@ bool check_body_goes_on(struct check *c)
 		if (rc > 0) {
 			if (check_http_feed(&c->http, data, (size_t)rc))
 				return false;
-		} else if (!is_ticket(rc)) {
+		} else if (!tls_compat_repeat(rc)) {
 			return wait_for(c, rc);
 		}
 	}

@@ -4,20 +4,14 @@
 #include <mbedtls/error.h>
 #include <mbedtls/net_sockets.h>
 #include <mbedtls/oid.h>
-#include <mbedtls/version.h>
 #include <mbedtls/x509_crt.h>
-#if defined(MBEDTLS_USE_PSA_CRYPTO) || defined(MBEDTLS_SSL_PROTO_TLS1_3)
-#include <psa/crypto.h>
-#endif
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#ifndef MBEDTLS_HAVE_TIME_DATE
-#error "mbedTLS without MBEDTLS_HAVE_TIME_DATE does not check the dates of certificates"
-#endif
+#include "vgw/control/tls_compat.h"
+
 #ifndef MBEDTLS_SSL_KEEP_PEER_CERTIFICATE
 #error "mbedTLS without MBEDTLS_SSL_KEEP_PEER_CERTIFICATE cannot report the server's certificate"
 #endif
@@ -88,54 +82,21 @@ static mbedtls_x509_crt *ca_get(struct check_tls *t, const char *text)
 	return &ca->chain;
 }
 
-/* mbedTLS's own order begins with the dearest curve, and many servers follow the client's order: P-521 costs
- * some twenty times as much as P-256. */
-static void prefer_cheap_curves(mbedtls_ssl_config *config)
-{
-#if MBEDTLS_VERSION_NUMBER >= 0x03010000
-	static const uint16_t groups[] = {
-		MBEDTLS_SSL_IANA_TLS_GROUP_X25519, MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1,
-		MBEDTLS_SSL_IANA_TLS_GROUP_SECP384R1, MBEDTLS_SSL_IANA_TLS_GROUP_SECP521R1,
-		MBEDTLS_SSL_IANA_TLS_GROUP_NONE};
-
-	mbedtls_ssl_conf_groups(config, groups);
-#else
-	static const mbedtls_ecp_group_id curves[] = {MBEDTLS_ECP_DP_CURVE25519, MBEDTLS_ECP_DP_SECP256R1,
-						      MBEDTLS_ECP_DP_SECP384R1, MBEDTLS_ECP_DP_SECP521R1,
-						      MBEDTLS_ECP_DP_NONE};
-
-	mbedtls_ssl_conf_curves(config, curves);
-#endif
-}
-
 static int configure(struct check_tls *t)
 {
-	static const unsigned char name[] = "vgw-agent check";
 	mbedtls_ssl_config *config = &t->config;
 
-#if defined(MBEDTLS_USE_PSA_CRYPTO) || defined(MBEDTLS_SSL_PROTO_TLS1_3)
-	if (psa_crypto_init() != PSA_SUCCESS)
-		return -1;
-#endif
-	if (mbedtls_ctr_drbg_seed(&t->random, mbedtls_entropy_func, &t->entropy, name, sizeof(name) - 1))
+	if (tls_compat_init())
 		return -1;
 	if (mbedtls_ssl_config_defaults(config, MBEDTLS_SSL_IS_CLIENT, MBEDTLS_SSL_TRANSPORT_STREAM,
 					MBEDTLS_SSL_PRESET_DEFAULT))
 		return -1;
-	mbedtls_ssl_conf_rng(config, mbedtls_ctr_drbg_random, &t->random);
-#if MBEDTLS_VERSION_NUMBER >= 0x03020000
-	mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
-#else
-	mbedtls_ssl_conf_min_version(config, MBEDTLS_SSL_MAJOR_VERSION_3, MBEDTLS_SSL_MINOR_VERSION_3);
-#endif
+	tls_compat_configure(config);
+	/* Our own taste must not decide whether someone's server is healthy. */
+	mbedtls_ssl_conf_ciphersuites(config, mbedtls_ssl_list_ciphersuites());
 	/* Whatever certificate comes is judged after the handshake, by check_tls_judge: the CA differs from
-	 * check to check, the dates have a tolerance, and a failure is to be told from a broken handshake. */
+	 * check to check, and a bad certificate is to be told from a broken handshake. */
 	mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_NONE);
-	prefer_cheap_curves(config);
-	/* Every check is a full handshake, so a ticket would be for nothing. */
-#if defined(MBEDTLS_SSL_SESSION_TICKETS)
-	mbedtls_ssl_conf_session_tickets(config, MBEDTLS_SSL_SESSION_TICKETS_DISABLED);
-#endif
 	return 0;
 }
 
@@ -145,8 +106,6 @@ struct check_tls *check_tls_new(void)
 
 	if (!t)
 		return NULL;
-	mbedtls_entropy_init(&t->entropy);
-	mbedtls_ctr_drbg_init(&t->random);
 	mbedtls_ssl_config_init(&t->config);
 	if (configure(t)) {
 		check_tls_free(t);
@@ -167,42 +126,10 @@ void check_tls_free(struct check_tls *t)
 		ca_free(ca);
 	}
 	mbedtls_ssl_config_free(&t->config);
-	mbedtls_ctr_drbg_free(&t->random);
-	mbedtls_entropy_free(&t->entropy);
 	free(t);
 }
 
-static int64_t unix_time(const mbedtls_x509_time *t)
-{
-	struct tm tm = {.tm_year = t->year - 1900,
-			.tm_mon = t->mon - 1,
-			.tm_mday = t->day,
-			.tm_hour = t->hour,
-			.tm_min = t->min,
-			.tm_sec = t->sec};
-
-	return timegm(&tm);
-}
-
-/*
- * mbedTLS 2.28 does not match addresses, but keeps the raw entries: iPAddress is context tag 7 with the
- * address in network byte order (RFC 5280 4.2.1.6).
- */
-static bool has_address(const mbedtls_x509_crt *crt, const struct ip_addr *a)
-{
-	size_t size = ip_addr_size(a);
-
-	if (!size)
-		return false;
-	for (const mbedtls_x509_sequence *san = &crt->subject_alt_names; san; san = san->next)
-		if (san->buf.tag == (MBEDTLS_ASN1_CONTEXT_SPECIFIC | 7) && san->buf.len == size &&
-		    !memcmp(san->buf.p, a->bytes, size))
-			return true;
-	return false;
-}
-
 struct verification {
-	int64_t now;
 	mbedtls_x509_time expired, early; /* of the certificate the flag was set for */
 };
 
@@ -210,13 +137,9 @@ static int on_certificate(void *ctx, mbedtls_x509_crt *crt, int depth, uint32_t 
 {
 	struct verification *v = ctx;
 
-	(void)depth;
-	if (*flags & MBEDTLS_X509_BADCERT_FUTURE) {
-		if (unix_time(&crt->valid_from) <= v->now + CHECK_TLS_NOT_BEFORE_S)
-			*flags &= ~(uint32_t)MBEDTLS_X509_BADCERT_FUTURE;
-		else
-			v->early = crt->valid_from;
-	}
+	tls_compat_verify_dates(NULL, crt, depth, flags);
+	if (*flags & MBEDTLS_X509_BADCERT_FUTURE)
+		v->early = crt->valid_from;
 	if (*flags & MBEDTLS_X509_BADCERT_EXPIRED)
 		v->expired = crt->valid_to;
 	return 0;
@@ -268,7 +191,7 @@ static void complain_of_flags(uint32_t flags, const struct verification *v, stru
 static void verify(struct check_tls *t, mbedtls_x509_crt *crt, const char *ca, struct check_result *out)
 {
 	mbedtls_x509_crt *trusted = ca_get(t, ca);
-	struct verification v = {.now = time(NULL)};
+	struct verification v = {0};
 	uint32_t flags = 0;
 
 	if (!trusted) {
@@ -292,8 +215,8 @@ void check_tls_judge(struct check_tls *t, const mbedtls_ssl_context *ssl, const 
 
 	if (crt) {
 		out->certificate.seen = true;
-		out->certificate.not_after = unix_time(&crt->valid_to);
-		out->certificate.has_gateway_address = has_address(crt, gateway);
+		out->certificate.not_after = tls_compat_time(&crt->valid_to);
+		out->certificate.has_gateway_address = tls_compat_san_has_addr(crt, gateway);
 	}
 	if (!ca || !*ca)
 		return;

@@ -3,23 +3,18 @@
 #ifndef VGW_PROBE_CHECK_TLS_H
 #define VGW_PROBE_CHECK_TLS_H
 
-#include <mbedtls/ctr_drbg.h>
-#include <mbedtls/entropy.h>
 #include <mbedtls/ssl.h>
 #include <stddef.h>
 
 #include "vgw/probe/check.h"
 
 enum check_tls_limit {
-	CHECK_TLS_MAX_CAS = 32,	      /* parsed CA texts kept; the least recently used goes first */
-	CHECK_TLS_NOT_BEFORE_S = 300, /* tolerance for clocks that are behind the issuer's */
+	CHECK_TLS_MAX_CAS = 32, /* parsed CA texts kept; the least recently used goes first */
 };
 
 struct check_ca;
 
 struct check_tls {
-	mbedtls_entropy_context entropy;
-	mbedtls_ctr_drbg_context random;
 	mbedtls_ssl_config config;
 	struct check_ca *cas; /* most recently used first */
 	size_t n_cas;
