@@ -268,6 +268,10 @@ int control_server_stage_certificate(struct control_server *s, const char *certi
 
 	if (!c->current)
 		return vgw_err_set(err, -ENOENT, "NoListener", NULL, "nothing listens with a certificate");
+	/* The certificate's file is for everybody to read. */
+	if (strstr(certificate, "PRIVATE KEY-----"))
+		return vgw_err_set(err, -EINVAL, "InvalidCertificate", pem.certificate_where,
+				   "there is a private key among the certificates");
 	buf_puts(&pem.certificate, certificate);
 	buf_puts(&pem.key, key);
 	rc = read_authorities(c, &pem, err);
