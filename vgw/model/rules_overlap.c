@@ -166,7 +166,7 @@ bool rules_any_contains(const struct spec_prefixes *p, const struct ip_prefix *n
 static bool is_excepted(const struct spec *s, const struct rules_connected *c)
 {
 	for (size_t i = 0; i < s->n_tunnels; i++)
-		if (!strcmp(s->tunnels[i].interface, c->interface))
+		if (*s->tunnels[i].interface && !strcmp(s->tunnels[i].interface, c->interface))
 			return true;
 	return rules_any_contains(&s->pods, &c->network) || rules_any_contains(&s->services, &c->network);
 }
