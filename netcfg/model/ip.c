@@ -68,12 +68,24 @@ int ip_prefix_parse(const char *text, struct ip_prefix *out)
 	addr[slash - text] = '\0';
 	if (ip_addr_parse(addr, &out->addr) < 0)
 		return -EINVAL;
-	if (parse_decimal(slash + 1, (unsigned)ip_addr_size(&out->addr) * 8, &len) < 0)
+	if (parse_decimal(slash + 1, (unsigned)ip_addr_size(&out->addr) * 8, &len) < 0) {
+		memset(out, 0, sizeof(*out));
 		return -EINVAL;
+	}
 	out->len = (uint8_t)len;
 	masked = out->addr;
 	mask_bits(&masked, len);
 	return memcmp(&masked, &out->addr, sizeof(masked)) ? -ERANGE : 0;
+}
+
+void ip_prefix_of(const struct ip_addr *address, uint8_t len, struct ip_prefix *out)
+{
+	size_t bits = ip_addr_size(address) * 8;
+
+	memset(out, 0, sizeof(*out));
+	out->addr = *address;
+	out->len = len > bits ? (uint8_t)bits : len;
+	mask_bits(&out->addr, out->len);
 }
 
 int ip_endpoint_parse(const char *text, struct ip_endpoint *out)
@@ -99,10 +111,11 @@ int ip_endpoint_parse(const char *text, struct ip_endpoint *out)
 		return -EINVAL;
 	memcpy(addr, start, (size_t)(end - start));
 	addr[end - start] = '\0';
-	if (ip_addr_parse(addr, &out->addr) < 0 || (out->addr.family == IP_V6) != (*text == '['))
+	if (ip_addr_parse(addr, &out->addr) < 0 || (out->addr.family == IP_V6) != (*text == '[') ||
+	    parse_decimal(port, 65535, &v) < 0 || v == 0) {
+		memset(out, 0, sizeof(*out));
 		return -EINVAL;
-	if (parse_decimal(port, 65535, &v) < 0 || v == 0)
-		return -EINVAL;
+	}
 	out->port = (uint16_t)v;
 	return 0;
 }

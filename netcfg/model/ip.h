@@ -38,12 +38,17 @@ struct ip_endpoint {
 
 /* 4 or 16; 0 for an address that is not set. */
 size_t ip_addr_size(const struct ip_addr *a);
+/* What is malformed leaves zeroes in OUT. */
 /* Strict text: no leading zeros in IPv4, no zone. -EINVAL otherwise. IPv4-mapped IPv6 stays IPv6. */
 int ip_addr_parse(const char *text, struct ip_addr *out);
-/* "ADDRESS/LENGTH". -EINVAL when malformed, -ERANGE when host bits are set. */
+/* "ADDRESS/LENGTH". -EINVAL when malformed, -ERANGE when host bits are set (they are kept in OUT then). */
 int ip_prefix_parse(const char *text, struct ip_prefix *out);
 /* "1.2.3.4:80" or "[2001:db8::1]:80", port 1–65535. -EINVAL otherwise. */
 int ip_endpoint_parse(const char *text, struct ip_endpoint *out);
+
+/* The network of LEN bits that ADDRESS lies in: its host bits cleared. LEN beyond the address means all of
+ * it. */
+void ip_prefix_of(const struct ip_addr *address, uint8_t len, struct ip_prefix *out);
 
 /* Print into OUT (at least the STRLEN of its kind) and return it. */
 const char *ip_addr_print(const struct ip_addr *a, char *out);
