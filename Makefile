@@ -37,7 +37,7 @@ endif
 
 BASE_SRC := $(sort $(wildcard netcfg/base/*.c))
 MODEL_SRC := $(sort $(wildcard netcfg/model/*.c vgw/model/*.c))
-AGENT_SRC := $(sort $(wildcard netcfg/kernel/*.c vgw/*.c vgw/probe/*.c vgw/control/*.c vgw/report/*.c))
+AGENT_SRC := $(sort $(wildcard netcfg/kernel/*.c vgw/*.c vgw/probe/*.c vgw/control/*.c vgw/report/*.c vgw/cli/*.c))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 C_FILES := agent.c $(BASE_SRC) $(MODEL_SRC) $(AGENT_SRC) $(sort $(wildcard tests/unit/*.c))
 H_FILES := $(sort $(wildcard netcfg/*/*.h vgw/*.h vgw/*/*.h tests/unit/*.h))
