@@ -24,14 +24,6 @@ static double monotonic_ms(void)
 	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
 }
 
-static void drop_ssl(struct check *c)
-{
-	if (c->has_ssl)
-		mbedtls_ssl_free(&c->ssl);
-	c->has_ssl = false;
-	buf_free(&c->request);
-}
-
 static void unlist(struct check *c)
 {
 	struct check_tls *t = c->tls;
@@ -49,7 +41,7 @@ static void destroy(struct check *c)
 	unlist(c);
 	ev_io_stop(c->loop, &c->io);
 	ev_timer_stop(c->loop, &c->timer);
-	drop_ssl(c);
+	check_drop_ssl(c);
 	if (c->fd >= 0)
 		close(c->fd);
 	free(c);
@@ -86,7 +78,7 @@ static void linger(struct check *c)
 		if (check_body_goes_on(c))
 			return;
 		mbedtls_ssl_close_notify(&c->ssl);
-		drop_ssl(c); /* what comes now need not be understood */
+		check_drop_ssl(c); /* what comes now need not be understood */
 	}
 	if (still_open(c))
 		check_watch(c, EV_READ);
@@ -178,7 +170,7 @@ void check_tls_hang_up(struct check_tls *t)
 /* -- the beginning -- */
 
 /* 0, or -EAGAIN when this host cannot check anything just now. */
-static int begin(struct check *c, const struct check_params *params)
+static int begin(struct check *c)
 {
 	int rc;
 
@@ -187,7 +179,7 @@ static int begin(struct check *c, const struct check_params *params)
 		return 0;
 	}
 	c->stage = CHECK_STAGE_CONNECT;
-	rc = check_socket_open(&c->target, &params->source, &c->fd, &c->result);
+	rc = check_socket_open(&c->target, &c->source, &c->fd, &c->result);
 	if (rc == -ECONNABORTED)
 		c->decided = true;
 	else if (rc)
@@ -210,6 +202,7 @@ struct check *check_start(struct ev_loop *loop, const struct check_params *param
 	c->tls = params->tls;
 	c->spec = params->spec;
 	c->target = params->target;
+	c->source = params->source;
 	c->gateway = params->gateway;
 	c->fd = -1;
 	c->started = monotonic_ms();
@@ -219,7 +212,7 @@ struct check *check_start(struct ev_loop *loop, const struct check_params *param
 	c->timer.data = c;
 	/* Where the loop was held up, an answer that is there counts before the time that has run out. */
 	ev_set_priority(&c->timer, EV_MINPRI);
-	if (begin(c, params)) {
+	if (begin(c)) {
 		destroy(c);
 		return NULL;
 	}

@@ -27,7 +27,7 @@ struct check {
 	struct check_tls *tls;
 	const struct spec_check *spec; /* not to be touched once `done` was called */
 	struct ip_endpoint target;
-	struct ip_addr gateway;
+	struct ip_addr source, gateway;
 	double started;
 	struct check_result result;
 	enum check_stage stage; /* the one that is under way */
@@ -40,6 +40,7 @@ struct check {
 	size_t lingered; /* bytes thrown away so far */
 
 	bool has_ssl;
+	bool second;		 /* the second connection (check_tls_try_second) */
 	mbedtls_ssl_context ssl; /* set up once connected: it is the dear part of a check's memory */
 	struct check_http http;
 	struct buf request;
@@ -49,7 +50,10 @@ struct check {
 	bool listed;
 };
 
-/* Have the loop call when one of EVENTS (EV_READ, EV_WRITE) is there. */
+/* Forget the TLS state; the connection stays. */
+void check_drop_ssl(struct check *c);
+
+/* Have the loop call when one of EVENTS (EV_READ, EV_WRITE; 0: none) is there. */
 void check_watch(struct check *c, int events);
 
 /* Go on with the stage under way, and with the next while nothing has to be waited for; maybe `decided`. */

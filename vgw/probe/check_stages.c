@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "vgw/control/tls_compat.h"
 #include "vgw/probe/check_socket.h"
@@ -15,9 +16,11 @@ void check_watch(struct check *c, int events)
 	if (c->events == events)
 		return;
 	ev_io_stop(c->loop, &c->io);
+	c->events = events;
+	if (!events)
+		return;
 	ev_io_set(&c->io, c->fd, events);
 	ev_io_start(c->loop, &c->io);
-	c->events = events;
 }
 
 void check_decide(struct check *c, enum check_stage stage, enum check_code code, const char *fmt, ...)
@@ -30,6 +33,14 @@ void check_decide(struct check *c, enum check_stage stage, enum check_code code,
 	va_start(ap, fmt);
 	vsnprintf(c->result.detail, sizeof(c->result.detail), fmt, ap);
 	va_end(ap);
+}
+
+void check_drop_ssl(struct check *c)
+{
+	if (c->has_ssl)
+		mbedtls_ssl_free(&c->ssl);
+	c->has_ssl = false;
+	buf_free(&c->request);
 }
 
 static int on_send(void *ctx, const unsigned char *data, size_t len)
@@ -169,7 +180,7 @@ static void begin_tls(struct check *c)
 	c->stage = CHECK_STAGE_TLS;
 	mbedtls_ssl_init(&c->ssl);
 	c->has_ssl = true;
-	if (mbedtls_ssl_setup(&c->ssl, &c->tls->config)) {
+	if (mbedtls_ssl_setup(&c->ssl, check_tls_config(c->tls, c->second))) {
 		check_decide(c, CHECK_STAGE_TLS, CHECK_TLS_FAILED, "out of memory");
 		return;
 	}
@@ -197,6 +208,27 @@ static void handshake_done(struct check *c)
 		check_decide(c, CHECK_STAGE_HTTP, CHECK_MALFORMED, "out of memory");
 }
 
+/* Begin again with a new connection. */
+static void begin_second(struct check *c)
+{
+	int rc;
+
+	check_drop_ssl(c);
+	check_watch(c, 0);
+	close(c->fd);
+	c->fd = -1;
+	c->usable = false;
+	c->second = true;
+	c->stage = CHECK_STAGE_CONNECT;
+	rc = check_socket_open(&c->target, &c->source, &c->fd, &c->result);
+	if (!rc)
+		check_watch(c, EV_WRITE);
+	else if (rc == -ECONNABORTED)
+		c->decided = true;
+	else
+		check_decide(c, CHECK_STAGE_TLS, CHECK_TLS_FAILED, "no second connection: out of resources");
+}
+
 static void step_tls(struct check *c)
 {
 	int rc;
@@ -206,7 +238,11 @@ static void step_tls(struct check *c)
 	while (tls_compat_repeat(rc));
 	if (!rc)
 		handshake_done(c);
-	else if (!wait_for(c, rc))
+	else if (wait_for(c, rc))
+		return;
+	else if (!c->second && check_tls_try_second(&c->ssl, rc))
+		begin_second(c);
+	else
 		tls_failed(c, rc);
 }
 
@@ -246,7 +282,7 @@ void check_step(struct check *c)
 			step_http(c);
 			break;
 		}
-	} while (!c->decided && c->stage != before);
+	} while (!c->decided && c->stage > before);
 }
 
 bool check_body_goes_on(struct check *c)

@@ -82,12 +82,8 @@ static mbedtls_x509_crt *ca_get(struct check_tls *t, const char *text)
 	return &ca->chain;
 }
 
-static int configure(struct check_tls *t)
+static int configure(mbedtls_ssl_config *config)
 {
-	mbedtls_ssl_config *config = &t->config;
-
-	if (tls_compat_init())
-		return -1;
 	if (mbedtls_ssl_config_defaults(config, MBEDTLS_SSL_IS_CLIENT, MBEDTLS_SSL_TRANSPORT_STREAM,
 					MBEDTLS_SSL_PRESET_DEFAULT))
 		return -1;
@@ -100,14 +96,76 @@ static int configure(struct check_tls *t)
 	return 0;
 }
 
+#ifdef CHECK_TLS_SECOND
+/*
+ * mbedTLS 3.6 offers RSA-PSS for the sake of TLS 1.3 and then refuses it from a server that speaks TLS 1.2
+ * alone and takes it at its word (OpenSSL with an RSA key). So PSS is offered last, which most servers
+ * follow; those that insist on their own order get a second connection, without PSS and hence without
+ * TLS 1.3.
+ */
+static void prefer_pkcs1(struct check_tls *t)
+{
+	static const uint16_t without_pss[] = {MBEDTLS_TLS1_3_SIG_ECDSA_SECP256R1_SHA256,
+					       MBEDTLS_TLS1_3_SIG_ECDSA_SECP384R1_SHA384,
+					       MBEDTLS_TLS1_3_SIG_ECDSA_SECP521R1_SHA512,
+					       MBEDTLS_TLS1_3_SIG_RSA_PKCS1_SHA256,
+					       MBEDTLS_TLS1_3_SIG_RSA_PKCS1_SHA384,
+					       MBEDTLS_TLS1_3_SIG_RSA_PKCS1_SHA512,
+					       MBEDTLS_TLS1_3_SIG_NONE};
+	static const uint16_t pss_last[] = {
+		MBEDTLS_TLS1_3_SIG_ECDSA_SECP256R1_SHA256, MBEDTLS_TLS1_3_SIG_ECDSA_SECP384R1_SHA384,
+		MBEDTLS_TLS1_3_SIG_ECDSA_SECP521R1_SHA512, MBEDTLS_TLS1_3_SIG_RSA_PKCS1_SHA256,
+		MBEDTLS_TLS1_3_SIG_RSA_PKCS1_SHA384,	   MBEDTLS_TLS1_3_SIG_RSA_PKCS1_SHA512,
+		MBEDTLS_TLS1_3_SIG_RSA_PSS_RSAE_SHA256,	   MBEDTLS_TLS1_3_SIG_RSA_PSS_RSAE_SHA384,
+		MBEDTLS_TLS1_3_SIG_RSA_PSS_RSAE_SHA512,	   MBEDTLS_TLS1_3_SIG_NONE};
+
+	mbedtls_ssl_conf_sig_algs(&t->config, pss_last);
+	mbedtls_ssl_conf_sig_algs(&t->second, without_pss);
+	mbedtls_ssl_conf_max_tls_version(&t->second, MBEDTLS_SSL_VERSION_TLS1_2);
+}
+#endif
+
+const mbedtls_ssl_config *check_tls_config(const struct check_tls *t, bool second)
+{
+#ifdef CHECK_TLS_SECOND
+	if (second)
+		return &t->second;
+#endif
+	(void)second;
+	return &t->config;
+}
+
+bool check_tls_try_second(const mbedtls_ssl_context *ssl, int rc)
+{
+#ifdef CHECK_TLS_SECOND
+	return rc == MBEDTLS_ERR_SSL_ILLEGAL_PARAMETER &&
+	       mbedtls_ssl_get_version_number(ssl) == MBEDTLS_SSL_VERSION_TLS1_2;
+#else
+	(void)ssl;
+	(void)rc;
+	return false;
+#endif
+}
+
 struct check_tls *check_tls_new(void)
 {
 	struct check_tls *t = calloc(1, sizeof(*t));
+	int rc;
 
 	if (!t)
 		return NULL;
 	mbedtls_ssl_config_init(&t->config);
-	if (configure(t)) {
+	rc = tls_compat_init();
+	if (!rc)
+		rc = configure(&t->config);
+#ifdef CHECK_TLS_SECOND
+	mbedtls_ssl_config_init(&t->second);
+	if (!rc)
+		rc = configure(&t->second);
+	if (!rc)
+		prefer_pkcs1(t);
+#endif
+	if (rc) {
 		check_tls_free(t);
 		return NULL;
 	}
@@ -126,6 +184,9 @@ void check_tls_free(struct check_tls *t)
 		ca_free(ca);
 	}
 	mbedtls_ssl_config_free(&t->config);
+#ifdef CHECK_TLS_SECOND
+	mbedtls_ssl_config_free(&t->second);
+#endif
 	free(t);
 }
 
