@@ -43,6 +43,8 @@ static int on_field(http_parser *p, const char *at, size_t len)
 		return 0;
 	if (m->in_value)
 		end_value(m);
+	if (memchr(at, '\0', len))
+		return refuse(m, 400, "BadRequest", "a header field has a NUL in it");
 	buf_append(&m->fields, at, len);
 	return 0;
 }
@@ -57,6 +59,9 @@ static int on_value(http_parser *p, const char *at, size_t len)
 		buf_append(&m->fields, "", 1);
 		m->in_value = true;
 	}
+	/* The parser may be built to let it through, and it is what separates the fields here. */
+	if (memchr(at, '\0', len))
+		return refuse(m, 400, "BadRequest", "a header field has a NUL in it");
 	buf_append(&m->fields, at, len);
 	return 0;
 }
@@ -153,16 +158,18 @@ static int split_target(struct http_message *m)
 /* The next name behind a pair, or NULL. PAIR is NULL at first. */
 static const char *next_pair(const struct buf *pairs, const char *pair, const char **value)
 {
+	const char *end = buf_str(pairs) + pairs->len;
+
 	if (!pairs->len || pairs->failed)
 		return NULL;
 	if (!pair)
 		pair = pairs->data;
 	else
 		pair = *value + strlen(*value) + 1;
-	if (pair >= pairs->data + pairs->len)
+	if (pair >= end)
 		return NULL;
 	*value = pair + strlen(pair) + 1;
-	return pair;
+	return *value < end ? pair : NULL; /* a name alone: the header is not complete */
 }
 
 static unsigned count_fields(const struct http_message *m, const char *name)
