@@ -119,7 +119,7 @@ static void control_listeners(void **state)
 		struct ip_endpoint e[2];
 		struct rules_host host = {
 			.control = e, .n_control = 2, .control_port = 9443, .probe_port = 9444};
-		struct vgw_err err = {""};
+		struct vgw_err err = {0};
 		struct spec *s;
 		int rc;
 
