@@ -21,7 +21,8 @@ static void put_title(const struct view *v, const char *title)
 {
 	struct table_line line = {.page = &v->page};
 
-	buf_append(v->page.out, "\n", 1);
+	if (v->page.out->len)
+		buf_append(v->page.out, "\n", 1);
 	table_line_put(&line, TABLE_BOLD, title);
 	table_line_end(&line);
 }
@@ -98,8 +99,10 @@ static void put_header(const struct view *v)
 	put_field(&raw, "certificate ", value_count(certificate, "daysLeft", "d", &text));
 	put_field(&raw, "", value_string(v->root, "time"));
 	text_clean(&clean, buf_str(&raw));
-	table_line_put(&line, TABLE_BOLD, buf_str(&clean));
-	table_line_end(&line);
+	if (clean.len) {
+		table_line_put(&line, TABLE_BOLD, buf_str(&clean));
+		table_line_end(&line);
+	}
 	v->page.out->failed |= raw.failed || clean.failed;
 	buf_free(&raw);
 	buf_free(&clean);
@@ -114,8 +117,7 @@ static void put_conditions(const struct view *v)
 	struct table t;
 
 	table_init(&t, headings, sizeof(headings) / sizeof(headings[0]));
-	cJSON_ArrayForEach(c, value_member(v->root, "conditions"))
-	{
+	for (c = value_first(v->root, "conditions"); c; c = value_next(c)) {
 		cell_text(&t, value_string(c, "type"));
 		cell_word(&t, value_string(c, "status"));
 		cell_text(&t, value_string(c, "reason"));
@@ -198,11 +200,9 @@ static void put_frontends(const struct view *v)
 	struct table t;
 
 	table_init(&t, headings, sizeof(headings) / sizeof(headings[0]));
-	cJSON_ArrayForEach(f, value_member(v->root, "frontends"))
-	{
+	for (f = value_first(v->root, "frontends"); f; f = value_next(f)) {
 		put_frontend(&t, f);
-		cJSON_ArrayForEach(b, value_member(f, "backends"))
-		{
+		for (b = value_first(f, "backends"); b; b = value_next(b)) {
 			put_backend(v, &t, b);
 		}
 	}
@@ -218,8 +218,7 @@ static void put_tunnels(const struct view *v)
 	struct table t;
 
 	table_init(&t, headings, sizeof(headings) / sizeof(headings[0]));
-	cJSON_ArrayForEach(x, value_member(v->root, "tunnels"))
-	{
+	for (x = value_first(v->root, "tunnels"); x; x = value_next(x)) {
 		const struct cJSON *mtu = value_member(x, "mtu"), *path = value_member(x, "path");
 		const struct cJSON *peer = value_member(x, "peer");
 
@@ -248,8 +247,7 @@ static void put_connections(const struct view *v)
 	struct table t;
 
 	table_init(&t, headings, sizeof(headings) / sizeof(headings[0]));
-	cJSON_ArrayForEach(c, value_member(v->root, "managementConnections"))
-	{
+	for (c = value_first(v->root, "managementConnections"); c; c = value_next(c)) {
 		cell_text(&t, value_string(c, "cloudspaceId"));
 		cell_text(&t, value_string(c, "tunnel"));
 		cell_word(&t, value_string(c, "outbound"));
@@ -265,8 +263,7 @@ static void put_probes(const struct view *v)
 	struct table t;
 
 	table_init(&t, headings, sizeof(headings) / sizeof(headings[0]));
-	cJSON_ArrayForEach(p, value_member(v->root, "probes"))
-	{
+	for (p = value_first(v->root, "probes"); p; p = value_next(p)) {
 		const struct cJSON *check = value_member(p, "check");
 
 		table_cell(&t, TABLE_BOLD, "%s", value_string(p, "name"));
@@ -285,8 +282,7 @@ static void put_drift(const struct view *v)
 	struct table t;
 
 	table_init(&t, headings, sizeof(headings) / sizeof(headings[0]));
-	cJSON_ArrayForEach(d, value_member(v->root, "drift"))
-	{
+	for (d = value_first(v->root, "drift"); d; d = value_next(d)) {
 		cell_age(v, &t, d, "time");
 		cell_text(&t, value_string(d, "object"));
 		cell_text(&t, value_string(d, "by"));
@@ -302,8 +298,7 @@ static void put_warnings(const struct view *v)
 	struct table t;
 
 	table_init(&t, headings, sizeof(headings) / sizeof(headings[0]));
-	cJSON_ArrayForEach(w, value_member(v->root, "warnings"))
-	{
+	for (w = value_first(v->root, "warnings"); w; w = value_next(w)) {
 		const char *fix = value_string(w, "fix");
 
 		table_cell(&t, TABLE_WARN, "%s", value_string(w, "code"));

@@ -12,6 +12,25 @@ const struct cJSON *value_member(const struct cJSON *o, const char *name)
 	return cJSON_GetObjectItemCaseSensitive(o, name);
 }
 
+static const struct cJSON *object_from(const struct cJSON *element)
+{
+	while (element && !cJSON_IsObject(element))
+		element = element->next;
+	return element;
+}
+
+const struct cJSON *value_first(const struct cJSON *o, const char *name)
+{
+	const struct cJSON *list = value_member(o, name);
+
+	return cJSON_IsArray(list) ? object_from(list->child) : NULL;
+}
+
+const struct cJSON *value_next(const struct cJSON *element)
+{
+	return object_from(element->next);
+}
+
 const char *value_string(const struct cJSON *o, const char *name)
 {
 	const char *s = cJSON_GetStringValue(value_member(o, name));

@@ -18,6 +18,9 @@ struct value_text {
 
 /* A member by its name, in its case; NULL when O is NULL or has none. */
 const struct cJSON *value_member(const struct cJSON *o, const char *name);
+/* The objects of an array that is a member; what else it has is passed over. NULL at the end. */
+const struct cJSON *value_first(const struct cJSON *o, const char *name);
+const struct cJSON *value_next(const struct cJSON *element);
 /* "" when it is missing or no string. */
 const char *value_string(const struct cJSON *o, const char *name);
 /* False when it is missing or no number. */
