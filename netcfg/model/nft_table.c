@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "netcfg/model/nft_table.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,4 +84,36 @@ void nft_set_diff(const struct nft_set *old, const struct nft_set *new,
 		i += c <= 0;
 		j += c >= 0;
 	}
+}
+
+static void *duplicate(struct arena *arena, const void *v, size_t n, size_t size, bool *failed)
+{
+	void *copy = arena_calloc(arena, n, size);
+
+	if (!copy)
+		*failed = true;
+	else if (n && v)
+		memcpy(copy, v, n * size);
+	return copy;
+}
+
+int nft_table_copy(const struct nft_table *t, struct arena *arena, struct nft_table *out)
+{
+	struct nft_table from = *t; /* T and OUT may be one */
+	bool failed = false;
+
+	*out = from;
+	out->sets = duplicate(arena, from.sets, from.n_sets, sizeof(*from.sets), &failed);
+	out->chains = duplicate(arena, from.chains, from.n_chains, sizeof(*from.chains), &failed);
+	for (size_t i = 0; i < from.n_sets && !failed; i++)
+		out->sets[i].elems = duplicate(arena, from.sets[i].elems, from.sets[i].n,
+					       nft_set_record(&from.sets[i]), &failed);
+	for (size_t i = 0; i < from.n_chains && !failed; i++) {
+		struct nft_chain *c = &out->chains[i];
+
+		c->rules = duplicate(arena, c->rules, c->n_rules, sizeof(*c->rules), &failed);
+		for (size_t j = 0; j < c->n_rules && !failed; j++)
+			c->rules[j].x = duplicate(arena, c->rules[j].x, c->rules[j].n, sizeof(struct nx), &failed);
+	}
+	return failed ? -ENOMEM : 0;
 }

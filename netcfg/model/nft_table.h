@@ -139,6 +139,9 @@ bool nft_chain_equal(const struct nft_chain *a, const struct nft_chain *b);
 void nft_set_diff(const struct nft_set *old, const struct nft_set *new,
 		  void (*fn)(void *ctx, bool del, const uint8_t *record), void *ctx);
 
+/* A deep copy into ARENA. 0 or -ENOMEM. */
+int nft_table_copy(const struct nft_table *t, struct arena *arena, struct nft_table *out);
+
 /* Stable text, a line a set, element count, chain and rule: for golden tests and for debugging. */
 void nft_table_print(const struct nft_table *t, struct buf *out);
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks every backend and probe of a spec on its own schedule, and keeps their verdicts. */
+#ifndef VGW_CHECKER_H
+#define VGW_CHECKER_H
+
+#include <ev.h>
+
+#include "vgw/model/health.h"
+#include "vgw/model/spec.h"
+#include "vgw/model/wanted.h"
+
+struct checker;
+
+/* What a sample changed. */
+enum checker_change {
+	CHECKER_REPORT = 1,  /* something that the status shows: a code, a stage */
+	CHECKER_VERDICT = 2, /* who may take new flows */
+};
+
+struct checker_backend {
+	struct health health;
+	int64_t checked_ms; /* end of the last check (monotonic); 0 before the first */
+};
+
+typedef void checker_changed_fn(void *ctx, unsigned changes);
+
+/* NULL when memory is out. */
+struct checker *checker_new(struct ev_loop *loop, checker_changed_fn *changed, void *ctx);
+/* Ends all checks. NULL is fine. */
+void checker_free(struct checker *c);
+
+/*
+ * Check what SPEC names (NULL: nothing) from now on. A backend or probe that was checked the same way before
+ * keeps its verdict; for a new backend the row of IN_FORCE (may be NULL, rows too) says whether it starts in
+ * rotation. SPEC outlives the next call. 0 or -ENOMEM (then nothing has changed).
+ */
+int checker_set(struct checker *c, const struct spec *spec, const struct wanted_verdict *const *in_force);
+
+const struct checker_backend *checker_backend(const struct checker *c, size_t frontend, size_t backend);
+const struct checker_backend *checker_probe(const struct checker *c, size_t probe);
+/* For wanted.h; valid until the next sample or checker_set. */
+const struct wanted_verdict *const *checker_verdicts(const struct checker *c);
+/* By how many ms the most overdue check is late: for the watchdog. */
+int64_t checker_overdue_ms(const struct checker *c, int64_t now_ms);
+
+#endif

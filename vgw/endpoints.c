@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vgw/endpoints.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "netcfg/base/log.h"
+#include "vgw/model/json_writer.h"
+#include "vgw/model/spec.h"
+
+/* The longest a poll may wait: below the connection's own idle time. */
+enum {
+	WAIT_MAX_MS = 60000
+};
+
+/* A status request that waits for the revision to pass one. */
+struct waiter {
+	struct waiter *next;
+	struct endpoints *e;
+	struct control_request *req;
+	ev_timer timer;
+};
+
+struct endpoints {
+	struct ev_loop *loop;
+	struct gateway *g;
+	struct waiter *waiters;
+};
+
+static void reply_status(struct endpoints *e, struct control_request *req)
+{
+	const char *if_none_match = control_request_header(req, "If-None-Match");
+	int64_t revision = gateway_revision(e->g);
+	char etag[32], headers[96];
+	const char *body;
+	size_t len;
+
+	snprintf(etag, sizeof(etag), "\"%" PRId64 "\"", revision);
+	snprintf(headers, sizeof(headers), "ETag: %s\r\nCache-Control: no-cache\r\n", etag);
+	if (if_none_match && (strstr(if_none_match, etag) || !strcmp(if_none_match, "*"))) {
+		control_reply(req, 304, NULL, headers, NULL, 0);
+		return;
+	}
+	body = gateway_status(e->g, &len);
+	if (!len)
+		control_reply_problem(req, 500, "OutOfMemory", "the status cannot be written", NULL);
+	else
+		control_reply(req, 200, "application/json", headers, body, len);
+}
+
+/* Takes it off the list; its request is then answered, or gone. */
+static void waiter_remove(struct waiter *w)
+{
+	struct waiter **at = &w->e->waiters;
+
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	ev_timer_stop(w->e->loop, &w->timer);
+	free(w);
+}
+
+static void waiter_answer(struct waiter *w)
+{
+	struct endpoints *e = w->e;
+	struct control_request *req = w->req;
+
+	waiter_remove(w);
+	reply_status(e, req);
+}
+
+static void on_waited(struct ev_loop *loop, ev_timer *t, int revents)
+{
+	waiter_answer(t->data);
+}
+
+static void on_gone(void *ctx, struct control_request *req)
+{
+	waiter_remove(ctx);
+}
+
+static void on_revision(void *ctx)
+{
+	struct endpoints *e = ctx;
+
+	/* All that wait, wait for any revision beyond the one they know. */
+	while (e->waiters)
+		waiter_answer(e->waiters);
+}
+
+static void wait_for_revision(struct endpoints *e, struct control_request *req, uint32_t wait_ms)
+{
+	struct waiter *w = calloc(1, sizeof(*w));
+
+	if (!w) {
+		reply_status(e, req);
+		return;
+	}
+	w->e = e;
+	w->req = req;
+	w->next = e->waiters;
+	e->waiters = w;
+	ev_timer_init(&w->timer, on_waited, wait_ms / 1000.0, 0);
+	w->timer.data = w;
+	ev_timer_start(e->loop, &w->timer);
+	control_request_defer(req, on_gone, w);
+}
+
+static void get_status(struct endpoints *e, struct control_request *req)
+{
+	const char *since = control_request_query(req, "since"), *wait = control_request_query(req, "wait");
+	uint32_t wait_ms = 0;
+	long long revision = 0;
+	char *end = NULL;
+
+	if (since) {
+		errno = 0;
+		revision = strtoll(since, &end, 10);
+		if (errno || end == since || *end || revision < 0) {
+			control_reply_problem(req, 400, "BadRequest", "since is not a revision", NULL);
+			return;
+		}
+	}
+	if (wait && spec_duration_parse(wait, &wait_ms) < 0) {
+		control_reply_problem(req, 400, "BadRequest", "wait is not a duration such as 30s", NULL);
+		return;
+	}
+	if (wait_ms > WAIT_MAX_MS)
+		wait_ms = WAIT_MAX_MS;
+	/* Beyond our revision: of another life of the agent, or made up. Nothing to wait for. */
+	if (since && wait_ms && revision == gateway_revision(e->g))
+		wait_for_revision(e, req, wait_ms);
+	else
+		reply_status(e, req);
+}
+
+static void get_spec(struct endpoints *e, struct control_request *req)
+{
+	size_t len;
+	const char *text = gateway_spec(e->g, &len);
+
+	if (text)
+		control_reply(req, 200, "application/json", NULL, text, len);
+	else
+		control_reply_problem(req, 404, "NoSpec", "no spec has been accepted", NULL);
+}
+
+/* {generation, revision, plan: [lines]} */
+static void reply_plan(struct endpoints *e, struct control_request *req, int64_t generation,
+		       struct buf *lines)
+{
+	struct buf body = {0};
+	char *line, *save = NULL;
+
+	json_put_open(&body, NULL, "{");
+	json_put_int(&body, "generation", generation);
+	json_put_int(&body, "revision", gateway_revision(e->g));
+	json_put_open(&body, "plan", "[");
+	if (lines->len)
+		for (line = strtok_r(lines->data, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+			json_put_string(&body, NULL, line);
+	buf_puts(&body, "]}");
+	control_reply(req, 200, "application/json", NULL, buf_str(&body), body.len);
+	buf_free(&body);
+}
+
+static unsigned failure_status(int rc)
+{
+	switch (rc) {
+	case -EINVAL:
+		return 422;
+	case -ESTALE:
+		return 409;
+	case -E2BIG:
+		return 413;
+	default:
+		return 500;
+	}
+}
+
+static bool query_true(const struct control_request *req, const char *name, bool *bad)
+{
+	const char *v = control_request_query(req, name);
+
+	*bad = v && *v && strcmp(v, "true") && strcmp(v, "false");
+	return v && strcmp(v, "false");
+}
+
+static void put_spec(struct endpoints *e, struct control_request *req)
+{
+	struct vgw_err err = {0};
+	struct buf lines = {0};
+	int64_t generation = 0;
+	bool bad, dry_run = query_true(req, "dryRun", &bad);
+	size_t len;
+	const char *text = control_request_body(req, &len);
+	int rc;
+
+	if (bad) {
+		control_reply_problem(req, 400, "BadRequest", "dryRun is not true or false", NULL);
+		return;
+	}
+	if (control_request_query(req, "confirm")) {
+		control_reply_problem(req, 501, "NotImplemented", "this agent cannot revert by itself yet",
+				      NULL);
+		return;
+	}
+	rc = gateway_put(e->g, text, len, dry_run, &lines, &generation, &err);
+	if (rc) {
+		log_warning("control: %s: spec refused: %s: %s (%s)", control_request_client(req), err.reason,
+			    err.text, err.where);
+		control_reply_problem(req, failure_status(rc), err.reason, err.text, err.where);
+	} else {
+		if (!dry_run)
+			log_info("control: %s: spec generation %" PRId64 " accepted",
+				 control_request_client(req), generation);
+		reply_plan(e, req, generation, &lines);
+	}
+	buf_free(&lines);
+}
+
+static void delete_spec(struct endpoints *e, struct control_request *req)
+{
+	struct vgw_err err = {0};
+	struct buf lines = {0};
+
+	if (gateway_delete(e->g, &lines, &err)) {
+		log_error("control: %s: delete failed: %s: %s", control_request_client(req), err.reason,
+			  err.text);
+		control_reply_problem(req, 500, err.reason, err.text, err.where);
+	} else {
+		log_info("control: %s: spec deleted", control_request_client(req));
+		reply_plan(e, req, 0, &lines);
+	}
+	buf_free(&lines);
+}
+
+static void get_livez(struct endpoints *e, struct control_request *req)
+{
+	control_reply(req, 200, "text/plain", NULL, "ok", 2);
+}
+
+static void get_readyz(struct endpoints *e, struct control_request *req)
+{
+	struct buf reason = {0};
+
+	if (gateway_ready(e->g, &reason))
+		control_reply(req, 200, "text/plain", NULL, "ok", 2);
+	else
+		control_reply(req, 503, "text/plain", NULL, buf_str(&reason), reason.len);
+	buf_free(&reason);
+}
+
+static const struct endpoint {
+	const char *path, *method;
+	void (*handle)(struct endpoints *e, struct control_request *req);
+} table[] = {
+	{"/v1/status", "GET", get_status},   {"/v1/spec", "GET", get_spec}, {"/v1/spec", "PUT", put_spec},
+	{"/v1/spec", "DELETE", delete_spec}, {"/livez", "GET", get_livez},  {"/readyz", "GET", get_readyz},
+};
+
+void endpoints_handle(void *ctx, struct control_request *req)
+{
+	const char *method = control_request_method(req), *path = control_request_path(req);
+	struct endpoints *e = ctx;
+	struct buf allow = {0};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		if (strcmp(table[i].path, path))
+			continue;
+		if (!strcmp(table[i].method, method) ||
+		    (!strcmp(method, "HEAD") && !strcmp(table[i].method, "GET"))) {
+			buf_free(&allow);
+			table[i].handle(e, req);
+			return;
+		}
+		buf_printf(&allow, "%s%s", allow.len ? ", " : "", table[i].method);
+	}
+	if (allow.len)
+		control_reply_problem(req, 405, "MethodNotAllowed", buf_str(&allow), NULL);
+	else
+		control_reply_problem(req, 404, "NotFound", "there is nothing at this path", NULL);
+	buf_free(&allow);
+}
+
+struct endpoints *endpoints_new(struct ev_loop *loop, struct gateway *g)
+{
+	struct endpoints *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->loop = loop;
+	e->g = g;
+	gateway_on_revision(g, on_revision, e);
+	return e;
+}
+
+void endpoints_free(struct endpoints *e)
+{
+	if (!e)
+		return;
+	gateway_on_revision(e->g, NULL, NULL);
+	free(e);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the gateway*.c files alone. */
+#ifndef VGW_GATEWAY_INTERNAL_H
+#define VGW_GATEWAY_INTERNAL_H
+
+#include "netcfg/kernel/monitor.h"
+#include "vgw/checker.h"
+#include "vgw/gateway.h"
+#include "vgw/host.h"
+#include "vgw/model/fight.h"
+#include "vgw/model/status.h"
+#include "vgw/store.h"
+
+enum {
+	GATEWAY_DRIFT = 32,
+	GATEWAY_OBJECT = 64
+};
+
+/* What has been put back so far, and whether someone keeps changing it. */
+struct gateway_dispute {
+	char object[GATEWAY_OBJECT]; /* "link wg0", "table inet vgw_agent" */
+	struct fight fight;
+	bool out_of_range; /* the device does not take the value */
+};
+
+struct gateway {
+	struct ev_loop *loop;
+	const struct config *config;
+	struct host host;
+	struct store store;
+	struct monitor *monitor;
+	struct checker *checker;
+	ev_io watch[MONITOR_SOCKETS];
+	ev_timer soon;	/* coalesces what makes a reconciliation due */
+	ev_timer tick;	/* what no notification tells */
+	ev_timer touch; /* the status may have changed */
+
+	/* The accepted spec, and its text as sent. */
+	struct spec *spec;
+	struct buf text;
+	int64_t applied; /* generation that is in the kernel; 0: none */
+	bool is_refused;
+	struct vgw_err refused; /* the stored spec, when it was refused */
+
+	/* The last look, plan and result. */
+	struct host_view view; /* arena NULL: none yet */
+	struct netstate wanted;
+	struct nft_table wanted_table;
+	bool in_sync;		  /* the second plan was empty */
+	struct vgw_err apply_err; /* reason "" when all went well */
+	struct host_record record;
+
+	/* What made the next reconciliation due. */
+	bool table_dirty;
+	int64_t event_ms; /* of the first event; 0: none */
+	char table_by[64], route_by[64];
+	int64_t full_ms; /* when everything was last read */
+
+	struct gateway_dispute *disputes;
+	size_t n_disputes;
+	struct status_drift drift[GATEWAY_DRIFT]; /* oldest first */
+	size_t n_drift;
+
+	/* The status. */
+	const struct control_server *server;
+	int64_t start_ms; /* wall clock */
+	int64_t revision;
+	uint64_t substance; /* hash of the last one */
+	bool touched;
+	struct status_condition conditions[N_CONDITIONS];
+	struct buf body; /* the document, as of body_ms */
+	int64_t body_ms;
+	char boot_id[40], kernel[72];
+	void (*on_revision)(void *ctx);
+	void *on_revision_ctx;
+};
+
+/*
+ * One turn of the loop. LINES (may be NULL) gets what was planned. 0, or the first error of its operations,
+ * which is also kept for the status.
+ */
+int gateway_reconcile(struct gateway *g, struct buf *lines);
+/* Make one due, MS from now at the latest. */
+void gateway_reconcile_soon(struct gateway *g, int64_t ms);
+/* Take everything of ours off the host. */
+int gateway_remove(struct gateway *g, struct buf *lines, struct vgw_err *err);
+
+struct gateway_dispute *gateway_dispute(struct gateway *g, const char *object);
+void gateway_link_object(const char *name, char out[GATEWAY_OBJECT]);
+void gateway_route_object(const struct ip_prefix *network, char out[GATEWAY_OBJECT]);
+
+/* The status may have changed: look at it before the loop turns again. */
+void gateway_touch(struct gateway *g);
+void gateway_status_init(struct gateway *g);
+
+#endif

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Observe, plan, apply, observe again; and what to think of a difference that nobody here made. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "netcfg/base/log.h"
+#include "netcfg/kernel/sysctl.h"
+#include "vgw/clock.h"
+#include "vgw/gateway_internal.h"
+
+#define TABLE_OBJECT "table inet " NFT_TABLE_NAME
+
+/* A table of more elements than this is not read back whole after a change of our own, but a while later. */
+enum {
+	READ_BACK_ELEMENTS = 5000,
+	READ_BACK_LATER_MS = 5000
+};
+
+void gateway_link_object(const char *name, char out[GATEWAY_OBJECT])
+{
+	snprintf(out, GATEWAY_OBJECT, "link %s", name);
+}
+
+void gateway_route_object(const struct ip_prefix *network, char out[GATEWAY_OBJECT])
+{
+	char text[IP_PREFIX_STRLEN];
+
+	snprintf(out, GATEWAY_OBJECT, "route %s", ip_prefix_print(network, text));
+}
+
+struct gateway_dispute *gateway_dispute(struct gateway *g, const char *object)
+{
+	struct gateway_dispute *d;
+
+	for (size_t i = 0; i < g->n_disputes; i++)
+		if (!strcmp(g->disputes[i].object, object))
+			return &g->disputes[i];
+	d = realloc(g->disputes, (g->n_disputes + 1) * sizeof(*d));
+	if (!d)
+		return NULL;
+	g->disputes = d;
+	d = &d[g->n_disputes++];
+	memset(d, 0, sizeof(*d));
+	snprintf(d->object, sizeof(d->object), "%s", object);
+	return d;
+}
+
+/* The object an operation is about; false for one that only takes away. */
+static bool op_object(const struct plan_op *op, char out[GATEWAY_OBJECT])
+{
+	switch (op->kind) {
+	case PLAN_SYSCTL:
+		snprintf(out, GATEWAY_OBJECT, "sysctl %.*s", GATEWAY_OBJECT - 8, op->sysctl.name);
+		return true;
+	case PLAN_LINK:
+		gateway_link_object(op->link.name, out);
+		return true;
+	case PLAN_ROUTE:
+		gateway_route_object(&op->route.network, out);
+		return true;
+	case PLAN_NFT:
+		snprintf(out, GATEWAY_OBJECT, TABLE_OBJECT);
+		return true;
+	case PLAN_ROUTE_REMOVE:
+	case PLAN_LINK_RESTORE:
+	case PLAN_SYSCTL_RESTORE:
+		return false;
+	}
+	return false;
+}
+
+static bool tables_equal(const struct nft_table *a, const struct nft_table *b)
+{
+	if (a->present != b->present || a->owned != b->owned || a->n_sets != b->n_sets ||
+	    a->n_chains != b->n_chains)
+		return false;
+	for (size_t i = 0; i < a->n_sets; i++)
+		if (!nft_set_equal(&a->sets[i], &b->sets[i]))
+			return false;
+	for (size_t i = 0; i < a->n_chains; i++)
+		if (strcmp(a->chains[i].name, b->chains[i].name) ||
+		    !nft_chain_equal(&a->chains[i], &b->chains[i]))
+			return false;
+	return true;
+}
+
+static bool had_link(const struct gateway *g, const struct ns_link *want)
+{
+	const struct plan_observed *o = &g->view.observed;
+
+	for (size_t i = 0; i < o->n_links; i++)
+		if (!strcmp(o->links[i].name, want->name))
+			return o->links[i].mtu == want->mtu;
+	return false;
+}
+
+static bool had_route(const struct gateway *g, const struct ns_route *want)
+{
+	for (size_t i = 0; i < g->view.observed.n_routes; i++)
+		if (!memcmp(&g->view.observed.routes[i], want, sizeof(*want)))
+			return true;
+	return false;
+}
+
+static bool had_sysctl(const struct gateway *g, const struct ns_sysctl *want)
+{
+	const struct plan_observed *o = &g->view.observed;
+
+	for (size_t i = 0; i < o->n_sysctls; i++)
+		if (!strcmp(o->sysctls[i].name, want->name))
+			return !strcmp(o->sysctls[i].value, want->value);
+	return false;
+}
+
+/* Whether what the operation is to change was as it asks when we last looked: then someone else changed it.
+ */
+static bool is_drift(const struct gateway *g, const struct plan_op *op, const struct plan *plan)
+{
+	if (!g->view.arena)
+		return false;
+	switch (op->kind) {
+	case PLAN_SYSCTL:
+		return had_sysctl(g, &op->sysctl);
+	case PLAN_LINK:
+		return had_link(g, &op->link);
+	case PLAN_ROUTE:
+		return had_route(g, &op->route);
+	case PLAN_NFT:
+		return g->in_sync && (g->table_by[0] || tables_equal(&g->wanted_table, &plan->table));
+	case PLAN_ROUTE_REMOVE:
+	case PLAN_LINK_RESTORE:
+	case PLAN_SYSCTL_RESTORE:
+		return false;
+	}
+	return false;
+}
+
+static void drift_add(struct gateway *g, const char *object, const char *by, int64_t repaired_after_ms)
+{
+	struct status_drift *d;
+
+	if (g->n_drift == GATEWAY_DRIFT)
+		memmove(g->drift, g->drift + 1, --g->n_drift * sizeof(*g->drift));
+	d = &g->drift[g->n_drift++];
+	memset(d, 0, sizeof(*d));
+	d->time = clock_wall_ms();
+	snprintf(d->object, sizeof(d->object), "%s", object);
+	snprintf(d->by, sizeof(d->by), "%s", by);
+	d->repaired_after_ms = repaired_after_ms;
+	log_warning("drift: %s was changed%s%s; %s", object, *by ? " by " : "", by,
+		    repaired_after_ms >= 0 ? "put back" : "left as it is: contested");
+}
+
+/* One reconciliation's working memory. */
+struct turn {
+	struct gateway *g;
+	struct host_view view;
+	struct netstate wanted;
+	struct plan plan;
+	struct apply_result *results;
+	bool *drifted, *skipped; /* by operation */
+	int64_t started_ms;
+	struct vgw_err err; /* the first */
+};
+
+/* The same MTU was wanted before: the link came back without it. */
+static bool wanted_before(const struct gateway *g, const struct ns_link *link)
+{
+	for (size_t i = 0; g->view.arena && i < g->wanted.n_links; i++)
+		if (!memcmp(&g->wanted.links[i], link, sizeof(*link)))
+			return true;
+	return false;
+}
+
+/* An operation on an object that is fought over waits for its minute. One table, one decision. */
+static void decide_op(struct turn *t, size_t i)
+{
+	const struct plan_op *op = &t->plan.ops[i];
+	char object[GATEWAY_OBJECT];
+	struct gateway_dispute *d;
+	bool was_contested;
+
+	if (op->kind == PLAN_NFT && i && t->plan.ops[i - 1].kind == PLAN_NFT) {
+		t->drifted[i] = t->drifted[i - 1];
+		t->skipped[i] = t->skipped[i - 1];
+		return;
+	}
+	if (!op_object(op, object))
+		return;
+	d = gateway_dispute(t->g, object);
+	if (!d)
+		return;
+	t->drifted[i] = is_drift(t->g, op, &t->plan);
+	if (!t->drifted[i] && !d->fight.contested) {
+		d->fight.repairs += op->kind == PLAN_LINK && wanted_before(t->g, &op->link);
+		return;
+	}
+	was_contested = d->fight.contested;
+	t->skipped[i] = !fight_lost(&d->fight, t->started_ms);
+	if (t->skipped[i] && !was_contested)
+		drift_add(t->g, object, op->kind == PLAN_NFT ? t->g->table_by : "", -1);
+}
+
+/* What an operation will replace is on disk before it is replaced. A value that is there already stays
+ * recorded. */
+static int record_op(struct turn *t, const struct plan_op *op, bool *changed)
+{
+	struct gateway *g = t->g;
+
+	if (op->kind == PLAN_LINK) {
+		const struct rt_link *have = rt_host_link(&t->view.rt, op->link.name);
+		const struct rt_link *before =
+			g->view.arena ? rt_host_link(&g->view.rt, op->link.name) : NULL;
+		struct ns_link was = {.mtu = have->mtu};
+
+		for (size_t i = 0; i < g->record.n_links; i++)
+			if (!strcmp(g->record.links[i].name, op->link.name) && (before || !g->view.arena))
+				return 0;
+		memcpy(was.name, have->name, NS_IFNAME);
+		*changed = true;
+		return store_record_link(&g->record, &was);
+	}
+	/* Forwarding stays on when we go: others may rely on it by then. */
+	if (op->kind == PLAN_SYSCTL && !strstr(op->sysctl.name, "forward")) {
+		struct ns_sysctl was = op->sysctl;
+
+		for (size_t i = 0; i < g->record.n_sysctls; i++)
+			if (!strcmp(g->record.sysctls[i].name, op->sysctl.name))
+				return 0;
+		*changed = true;
+		if (sysctl_read(op->sysctl.name, was.value) < 0)
+			return 0;
+		return store_record_sysctl(&g->record, &was);
+	}
+	return 0;
+}
+
+static int record_all(struct turn *t)
+{
+	bool changed = false;
+	int rc = 0;
+
+	for (size_t i = 0; i < t->plan.n && !rc; i++)
+		if (!t->skipped[i])
+			rc = record_op(t, &t->plan.ops[i], &changed);
+	if (rc)
+		return vgw_err_set(&t->err, rc, "OutOfMemory", "record", "no memory");
+	return changed ? store_write_record(&t->g->store, &t->g->record, &t->err) : 0;
+}
+
+/* The operations that are not to wait, as a plan of its own. */
+static void carry_out(struct turn *t)
+{
+	struct plan chosen = t->plan;
+	struct apply_result *results = t->results;
+	size_t n = 0, k = 0;
+
+	chosen.ops = arena_calloc(t->view.arena, t->plan.n, sizeof(*chosen.ops));
+	if (!chosen.ops)
+		return;
+	for (size_t i = 0; i < t->plan.n; i++) {
+		if (!t->skipped[i])
+			chosen.ops[n++] = t->plan.ops[i];
+		else if (t->plan.ops[i].kind == PLAN_NFT)
+			chosen.nft = false;
+	}
+	chosen.n = n;
+	apply_plan(t->g->host.nft, t->g->host.rt, &t->view.observed, &chosen, results);
+	for (size_t i = 0; i < n; i++) {
+		if (!results[i].rc)
+			log_info("plan: %s", chosen.ops[i].line);
+		else if (k++ == 0 || chosen.ops[i].kind != PLAN_NFT)
+			log_error("plan: %s: failed: %s (%s)", chosen.ops[i].line, results[i].err.text,
+				  results[i].err.where);
+		if (results[i].rc && !t->err.reason[0])
+			t->err = results[i].err;
+		if (chosen.ops[i].kind == PLAN_LINK) {
+			char object[GATEWAY_OBJECT];
+			struct gateway_dispute *d;
+
+			gateway_link_object(chosen.ops[i].link.name, object);
+			d = gateway_dispute(t->g, object);
+			if (d)
+				d->out_of_range = results[i].rc == -EINVAL;
+		}
+	}
+}
+
+static void log_drift(struct turn *t)
+{
+	struct gateway *g = t->g;
+	int64_t since = g->event_ms ? g->event_ms : t->started_ms;
+	int64_t after = clock_mono_ms() - since;
+	char object[GATEWAY_OBJECT];
+
+	for (size_t i = 0; i < t->plan.n; i++) {
+		const struct plan_op *op = &t->plan.ops[i];
+		const char *by = op->kind == PLAN_NFT	  ? g->table_by
+				 : op->kind == PLAN_ROUTE ? g->route_by
+							  : "";
+
+		if (!t->drifted[i] || t->skipped[i] || !op_object(op, object))
+			continue;
+		if (op->kind == PLAN_NFT && i && t->plan.ops[i - 1].kind == PLAN_NFT)
+			continue;
+		drift_add(g, object, by, after < 0 ? 0 : after);
+	}
+}
+
+static size_t count_elements(const struct nft_table *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n_sets; i++)
+		n += t->sets[i].n;
+	return n;
+}
+
+/* Look again: what is there now is what the status reports, and the plan must be empty. */
+static int look_again(struct turn *t, struct host_view *after, struct netstate *wanted, struct plan *plan)
+{
+	struct gateway *g = t->g;
+	const struct nft_table *known = NULL;
+	int rc;
+
+	if (!t->plan.nft)
+		known = &t->view.observed.table;
+	else if (!t->err.reason[0] && count_elements(&t->plan.table) > READ_BACK_ELEMENTS) {
+		known = &t->plan.table;
+		g->table_dirty = true;
+		gateway_reconcile_soon(g, READ_BACK_LATER_MS);
+	}
+	rc = host_look(&g->host, g->spec, &g->record, known, after, &t->err);
+	if (!rc && known)
+		rc = nft_table_copy(known, after->arena, &after->observed.table);
+	if (!rc)
+		rc = host_plan(&g->host, g->spec, checker_verdicts(g->checker), &g->record, after, wanted,
+			       plan, &t->err);
+	return rc;
+}
+
+static void settle(struct turn *t)
+{
+	struct gateway *g = t->g;
+	struct host_view after = {0};
+	struct netstate wanted;
+	struct plan plan;
+	bool table_left = false;
+
+	if (look_again(t, &after, &wanted, &plan) < 0) {
+		host_view_free(&after);
+		gateway_reconcile_soon(g, 1000);
+		return;
+	}
+	for (size_t i = 0; i < plan.n; i++)
+		table_left |= plan.ops[i].kind == PLAN_NFT;
+	host_view_free(&g->view);
+	g->view = after;
+	g->wanted = wanted;
+	g->wanted_table = plan.table;
+	g->in_sync = !table_left;
+	if (!table_left)
+		g->applied = g->spec->generation;
+	for (size_t i = 0; i < g->n_disputes; i++)
+		fight_quiet(&g->disputes[i].fight, clock_mono_ms());
+	if (plan.n && !t->err.reason[0]) {
+		bool all_skipped = true;
+
+		for (size_t i = 0; i < t->plan.n; i++)
+			all_skipped &= t->skipped[i];
+		/* What changed between the two looks is for the next turn; what is contested waits for its
+		 * own. */
+		if (!all_skipped || !t->plan.n)
+			gateway_reconcile_soon(g, 10);
+	} else if (plan.n) {
+		gateway_reconcile_soon(g, 1000);
+	}
+}
+
+static int prepare(struct turn *t)
+{
+	struct gateway *g = t->g;
+	const struct nft_table *known = g->view.arena && !g->table_dirty ? &g->view.observed.table : NULL;
+	int rc = host_look(&g->host, g->spec, &g->record, known, &t->view, &t->err);
+
+	if (rc)
+		return rc;
+	if (!known)
+		g->full_ms = t->started_ms;
+	rc = host_plan(&g->host, g->spec, checker_verdicts(g->checker), &g->record, &t->view, &t->wanted,
+		       &t->plan, &t->err);
+	if (rc)
+		return rc;
+	t->results = arena_calloc(t->view.arena, t->plan.n, sizeof(*t->results));
+	t->drifted = arena_calloc(t->view.arena, t->plan.n, sizeof(*t->drifted));
+	t->skipped = arena_calloc(t->view.arena, t->plan.n, sizeof(*t->skipped));
+	if (!t->results || !t->drifted || !t->skipped)
+		return vgw_err_set(&t->err, -ENOMEM, "OutOfMemory", "plan", "no memory");
+	return 0;
+}
+
+int gateway_reconcile(struct gateway *g, struct buf *lines)
+{
+	struct turn t = {.g = g, .started_ms = clock_mono_ms()};
+	int rc;
+
+	ev_timer_stop(g->loop, &g->soon);
+	if (!g->spec)
+		return 0;
+	rc = prepare(&t);
+	if (!rc) {
+		for (size_t i = 0; i < t.plan.n; i++) {
+			decide_op(&t, i);
+			if (lines)
+				buf_printf(lines, "%s\n", t.plan.ops[i].line);
+		}
+		rc = record_all(&t);
+	}
+	if (!rc) {
+		carry_out(&t);
+		log_drift(&t);
+		g->table_dirty = false;
+		g->event_ms = 0;
+		g->table_by[0] = g->route_by[0] = '\0';
+		settle(&t);
+	} else {
+		log_error("reconcile: %s: %s (%s)", t.err.reason, t.err.text, t.err.where);
+		gateway_reconcile_soon(g, 1000);
+	}
+	host_view_free(&t.view);
+	g->apply_err = t.err;
+	gateway_touch(g);
+	return t.err.reason[0] ? (rc ? rc : -EIO) : 0;
+}
+
+int gateway_remove(struct gateway *g, struct buf *lines, struct vgw_err *err)
+{
+	struct host_view view;
+	struct netstate nothing;
+	struct plan plan;
+	struct apply_result *results;
+	int rc = host_look(&g->host, NULL, &g->record, NULL, &view, err);
+
+	if (rc)
+		return rc;
+	rc = host_plan(&g->host, NULL, NULL, &g->record, &view, &nothing, &plan, err);
+	results = rc ? NULL : arena_calloc(view.arena, plan.n, sizeof(*results));
+	if (results)
+		rc = apply_plan(g->host.nft, g->host.rt, &view.observed, &plan, results);
+	for (size_t i = 0; results && i < plan.n; i++) {
+		log_info("plan: %s", plan.ops[i].line);
+		if (lines)
+			buf_printf(lines, "%s\n", plan.ops[i].line);
+		if (results[i].rc && err && !err->reason[0])
+			*err = results[i].err;
+	}
+	host_view_free(&view);
+	return rc;
+}

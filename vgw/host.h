@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This host, as one thing to observe, plan against and change: the netlink sockets, and what a spec needs to
+ * know of it. Used by the running gateway and by the verbs that work without one.
+ */
+#ifndef VGW_HOST_H
+#define VGW_HOST_H
+
+#include "netcfg/kernel/apply.h"
+#include "vgw/config.h"
+#include "vgw/model/rules.h"
+#include "vgw/model/wanted.h"
+
+struct host {
+	struct nft *nft;
+	struct rt *rt;
+	struct nft_features features;
+	const struct config *config;
+};
+
+/* What was replaced, and so is given back: applied.json. */
+struct host_record {
+	struct ns_link *links; /* the MTU of before */
+	size_t n_links;
+	struct ns_sysctl *sysctls; /* the value of before; forwarding is not among them: it stays on */
+	size_t n_sysctls;
+};
+
+/* One look at the host, all in one arena. */
+struct host_view {
+	struct arena *arena;
+	struct rt_host rt;
+	struct plan_observed observed;
+	struct wanted_host facts;
+	struct rules_host rules;
+};
+
+/* 0 or -errno with ERR. NULL sockets afterwards on failure. */
+int host_open(struct host *h, const struct config *config, struct vgw_err *err);
+void host_close(struct host *h);
+
+/*
+ * Observes everything that SPEC (may be NULL) and RECORD are about. TABLE: a table observed before and known
+ * to be unchanged, or NULL to read it.
+ */
+int host_look(struct host *h, const struct spec *spec, const struct host_record *record,
+	      const struct nft_table *table, struct host_view *out, struct vgw_err *err);
+void host_view_free(struct host_view *v);
+
+/* (spec, verdicts, view) → wanted state and plan, in the view's arena. */
+int host_plan(const struct host *h, const struct spec *spec, const struct wanted_verdict *const *verdicts,
+	      const struct host_record *record, struct host_view *view, struct netstate *wanted,
+	      struct plan *plan, struct vgw_err *err);
+
+/*
+ * The verdicts that the table holds: a backend that PREVIOUS (the spec behind the table, may be NULL) let
+ * take flows, and that is outside the slots of its service, is out of rotation. A row for each frontend of
+ * SPEC in ARENA; NULL rows for services that are not there. 0 or -ENOMEM.
+ */
+int host_verdicts(const struct spec *spec, const struct spec *previous, const struct host_view *view,
+		  struct arena *arena, const struct wanted_verdict *const **out);
+
+#endif

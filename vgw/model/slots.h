@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From weights to the slots that new flows fall into. Pure. */
+#ifndef VGW_MODEL_SLOTS_H
+#define VGW_MODEL_SLOTS_H
+
+#include "netcfg/base/arena.h"
+#include "netcfg/model/netstate.h"
+
+struct slot_target {
+	struct ip_endpoint at;
+	uint32_t weight; /* 0–100 */
+	bool enabled;	 /* may take new flows */
+};
+
+/*
+ * Round-robin and random: each enabled target as often as its weight over the greatest common divisor, the
+ * turns of one spread as evenly as can be (smooth weighted round-robin). Source: a number of slots that
+ * depends on N alone, each given to the enabled target with the highest weighted score for it (weighted
+ * rendezvous hashing), so that a target that goes or comes moves only its own. *OUT in ARENA; *N_OUT 0 when
+ * nothing may take flows. 0 or -ENOMEM.
+ */
+int slots_make(const struct slot_target *targets, size_t n, uint8_t balance, struct arena *arena,
+	       struct ip_endpoint **out, size_t *n_out);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel should have: a spec, the verdicts in force and a few facts of the host. Pure. */
+#ifndef VGW_MODEL_WANTED_H
+#define VGW_MODEL_WANTED_H
+
+#include "netcfg/model/netstate.h"
+#include "vgw/model/spec.h"
+
+/* One backend, by its checks. */
+struct wanted_verdict {
+	bool in_rotation;
+	bool refuses; /* last check refused: left out even when failing open */
+};
+
+enum wanted_frontend_state {
+	WANTED_IGNORED,
+	WANTED_PENDING,
+	WANTED_REFUSES,
+	WANTED_FAILS_OPEN,
+	WANTED_BALANCED
+};
+
+struct wanted_host {
+	const char *private_if, *external_if; /* "" : not known */
+	const char *const *trusted;
+	size_t n_trusted;
+	struct ip_addr
+		external[2];   /* the external interface's address, IPv4 and IPv6; family IP_NONE: none */
+	struct ip_addr own[2]; /* where the probe port is: gateway address, or the management VM's own */
+	const struct ip_endpoint *control; /* control listeners, no wildcards */
+	size_t n_control;
+	uint16_t probe_port;
+	/* A tunnel's route without ours, parallel to the spec's tunnels; network family IP_NONE: none leads
+	 * there. */
+	const struct ns_route *origins;
+	bool accept_ra; /* the external interface listens to router advertisements */
+};
+
+/* VERDICTS[f][b] for frontend f and backend b; a NULL row means no verdicts: all in rotation. */
+struct wanted_input {
+	const struct spec *spec; /* NULL: nothing is wanted */
+	const struct wanted_host *host;
+	const struct wanted_verdict *const *verdicts;
+};
+
+/* Everything lives in ARENA, sorted. 0 or -ENOMEM. */
+int wanted_make(const struct wanted_input *in, struct arena *arena, struct netstate *out);
+
+/* Where a frontend listens: false while that is not known (or never, for an ignored one). */
+bool wanted_port(const struct spec_frontend *f, const struct wanted_host *host, struct ns_port *out);
+/* What new flows to a frontend meet. */
+enum wanted_frontend_state wanted_state(const struct spec_frontend *f, const struct wanted_host *host,
+					const struct wanted_verdict *verdicts);
+/* The MTU a tunnel is to have, in bytes. */
+uint32_t wanted_mtu(const struct spec_tunnel *t);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vgw/store.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "vgw/file.h"
+#include "vgw/model/json_reader.h"
+
+enum {
+	RECORD_MAX_BYTES = 1 << 20,
+	RECORD_MAX_ENTRIES = 4096
+};
+
+int store_open(struct store *s, const char *directory, struct vgw_err *err)
+{
+	s->lock = -1;
+	if (snprintf(s->spec_path, sizeof(s->spec_path), "%s/spec.json", directory) >=
+	    (int)sizeof(s->spec_path) - 16)
+		return vgw_err_set(err, -ENAMETOOLONG, "FileError", directory, "the path is too long");
+	snprintf(s->applied_path, sizeof(s->applied_path), "%s/applied.json", directory);
+	snprintf(s->lock_path, sizeof(s->lock_path), "%s/lock", directory);
+	if (mkdir(directory, 0750) < 0 && errno != EEXIST)
+		return vgw_err_set(err, -errno, "FileError", directory, "cannot make it: %s",
+				   strerror(errno));
+	return 0;
+}
+
+void store_close(struct store *s)
+{
+	if (s->lock >= 0)
+		close(s->lock);
+	s->lock = -1;
+}
+
+int store_lock(struct store *s, struct vgw_err *err)
+{
+	int fd = open(s->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0640), rc;
+
+	if (fd < 0)
+		return vgw_err_set(err, -errno, "FileError", s->lock_path, "cannot open it: %s",
+				   strerror(errno));
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
+		close(fd);
+		return vgw_err_set(err, rc, rc == -EBUSY ? "AlreadyRunning" : "FileError", s->lock_path, "%s",
+				   rc == -EBUSY ? "another vgw-agent uses this state directory"
+						: strerror(-rc));
+	}
+	s->lock = fd;
+	return 0;
+}
+
+int store_read_spec(const struct store *s, struct buf *out, struct vgw_err *err)
+{
+	return file_read(s->spec_path, SPEC_MAX_BYTES, out, err);
+}
+
+int store_write_spec(const struct store *s, const char *text, size_t len, struct vgw_err *err)
+{
+	return file_replace(s->spec_path, text, len, 0640, err);
+}
+
+void store_record_free(struct host_record *r)
+{
+	free(r->links);
+	free(r->sysctls);
+	memset(r, 0, sizeof(*r));
+}
+
+int store_record_link(struct host_record *r, const struct ns_link *was)
+{
+	struct ns_link *links;
+
+	for (size_t i = 0; i < r->n_links; i++) {
+		if (!strcmp(r->links[i].name, was->name)) {
+			r->links[i] = *was;
+			return 0;
+		}
+	}
+	links = realloc(r->links, (r->n_links + 1) * sizeof(*links));
+	if (!links)
+		return -ENOMEM;
+	r->links = links;
+	r->links[r->n_links++] = *was;
+	return 0;
+}
+
+int store_record_sysctl(struct host_record *r, const struct ns_sysctl *was)
+{
+	struct ns_sysctl *sysctls;
+
+	for (size_t i = 0; i < r->n_sysctls; i++) {
+		if (!strcmp(r->sysctls[i].name, was->name)) {
+			r->sysctls[i] = *was;
+			return 0;
+		}
+	}
+	sysctls = realloc(r->sysctls, (r->n_sysctls + 1) * sizeof(*sysctls));
+	if (!sysctls)
+		return -ENOMEM;
+	r->sysctls = sysctls;
+	r->sysctls[r->n_sysctls++] = *was;
+	return 0;
+}
+
+static int read_links(const struct json_value *list, struct host_record *out)
+{
+	enum {
+		NAME,
+		MTU,
+		N
+	};
+	static const char *const names[N] = {"name", "originalMtu"};
+	struct json_value m[N];
+	int rc = 0;
+
+	json_array(list, RECORD_MAX_ENTRIES);
+	for (struct json_value e = json_elements(list); e.item && !rc; json_next(&e)) {
+		struct ns_link l = {0};
+
+		json_members(&e, names, N, m);
+		json_require(&m[NAME]);
+		json_require(&m[MTU]);
+		strncpy(l.name, json_string(&m[NAME], ""), NS_IFNAME - 1);
+		l.mtu = (uint32_t)json_int(&m[MTU], 0, INT32_MAX, 0);
+		rc = store_record_link(out, &l);
+	}
+	return rc;
+}
+
+static int read_sysctls(const struct json_value *list, struct host_record *out)
+{
+	enum {
+		NAME,
+		VALUE,
+		N
+	};
+	static const char *const names[N] = {"name", "originalValue"};
+	struct json_value m[N];
+	int rc = 0;
+
+	json_array(list, RECORD_MAX_ENTRIES);
+	for (struct json_value e = json_elements(list); e.item && !rc; json_next(&e)) {
+		struct ns_sysctl s = {0};
+
+		json_members(&e, names, N, m);
+		json_require(&m[NAME]);
+		json_require(&m[VALUE]);
+		strncpy(s.name, json_string(&m[NAME], ""), sizeof(s.name) - 1);
+		strncpy(s.value, json_string(&m[VALUE], ""), sizeof(s.value) - 1);
+		rc = store_record_sysctl(out, &s);
+	}
+	return rc;
+}
+
+int store_read_record(const struct store *s, struct host_record *out, struct vgw_err *err)
+{
+	enum {
+		LINKS,
+		SYSCTLS,
+		N
+	};
+	static const char *const names[N] = {"links", "sysctls"};
+	struct json_value root, m[N];
+	struct json_reader r;
+	struct buf text = {0};
+	int rc = file_read(s->applied_path, RECORD_MAX_BYTES, &text, err);
+
+	memset(out, 0, sizeof(*out));
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	json_open(&r, "InvalidRecord", buf_str(&text), text.len, RECORD_MAX_BYTES, err);
+	root = json_root(&r);
+	json_members(&root, names, N, m);
+	rc = read_links(&m[LINKS], out);
+	if (!rc)
+		rc = read_sysctls(&m[SYSCTLS], out);
+	if (r.rc)
+		rc = r.rc;
+	json_close(&r);
+	buf_free(&text);
+	if (rc)
+		store_record_free(out);
+	return rc;
+}
+
+static cJSON *record_json(const struct host_record *r)
+{
+	cJSON *root = cJSON_CreateObject();
+	cJSON *links = cJSON_AddArrayToObject(root, "links"),
+	      *sysctls = cJSON_AddArrayToObject(root, "sysctls");
+
+	for (size_t i = 0; i < r->n_links; i++) {
+		cJSON *o = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(o, "name", r->links[i].name);
+		cJSON_AddNumberToObject(o, "originalMtu", r->links[i].mtu);
+		cJSON_AddItemToArray(links, o);
+	}
+	for (size_t i = 0; i < r->n_sysctls; i++) {
+		cJSON *o = cJSON_CreateObject();
+
+		cJSON_AddStringToObject(o, "name", r->sysctls[i].name);
+		cJSON_AddStringToObject(o, "originalValue", r->sysctls[i].value);
+		cJSON_AddItemToArray(sysctls, o);
+	}
+	return root;
+}
+
+int store_write_record(const struct store *s, const struct host_record *r, struct vgw_err *err)
+{
+	cJSON *root = record_json(r);
+	char *text = root ? cJSON_Print(root) : NULL;
+	int rc;
+
+	cJSON_Delete(root);
+	if (!text)
+		return vgw_err_set(err, -ENOMEM, "OutOfMemory", s->applied_path, "no memory");
+	rc = file_replace(s->applied_path, text, strlen(text), 0640, err);
+	cJSON_free(text);
+	return rc;
+}
+
+int store_clear(const struct store *s, struct vgw_err *err)
+{
+	int rc = file_remove(s->spec_path, err), rc2 = file_remove(s->applied_path, rc ? NULL : err);
+
+	return rc ? rc : rc2;
+}

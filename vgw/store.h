@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What outlives the process: spec.json and applied.json in the state directory. */
+#ifndef VGW_STORE_H
+#define VGW_STORE_H
+
+#include "vgw/host.h"
+
+struct store {
+	char spec_path[4096], applied_path[4096], lock_path[4096];
+	int lock; /* -1: not held */
+};
+
+/* DIRECTORY is made when missing. 0 or -errno with ERR. */
+int store_open(struct store *s, const char *directory, struct vgw_err *err);
+void store_close(struct store *s);
+/* One agent to a state directory: -EBUSY with ERR (AlreadyRunning) while another holds it. Released by
+ * store_close(). */
+int store_lock(struct store *s, struct vgw_err *err);
+
+/* The stored spec's text appended to OUT. -ENOENT when there is none; -errno with ERR. */
+int store_read_spec(const struct store *s, struct buf *out, struct vgw_err *err);
+int store_write_spec(const struct store *s, const char *text, size_t len, struct vgw_err *err);
+
+/* The record, with arrays from malloc (store_record_free). A missing file is an empty record. */
+int store_read_record(const struct store *s, struct host_record *out, struct vgw_err *err);
+int store_write_record(const struct store *s, const struct host_record *r, struct vgw_err *err);
+void store_record_free(struct host_record *r);
+/* Add or change one value of a record. 0 or -ENOMEM. */
+int store_record_link(struct host_record *r, const struct ns_link *was);
+int store_record_sysctl(struct host_record *r, const struct ns_sysctl *was);
+
+/* Both files go: nothing is configured any more. */
+int store_clear(const struct store *s, struct vgw_err *err);
+
+#endif
