@@ -84,7 +84,10 @@ def ask(connection, method, path, body=None, headers=None):
     headers = dict(headers or {})
     if body is not None:
         headers.setdefault("Content-Type", "application/json")
-    connection.request(method, path, body, headers)
+    try:
+        connection.request(method, path, body, headers)
+    except BrokenPipeError:
+        pass  # it has answered before it had read all
     return Answer(connection.getresponse())
 
 
@@ -223,8 +226,8 @@ class Agent:
             status = self.status()
             return ((generation is None or status["generation"]["applied"] == generation)
                     and all(f["state"] != "Pending" for f in status["frontends"])
-                    and all(b["state"] != "Unknown" or b["check"]["stage"] == "none"
-                            for f in status["frontends"] if f["state"] != "Ignored" for b in f["backends"])
+                    and all(b["state"] != "Unknown" for f in status["frontends"]
+                            if f["state"] != "Ignored" and f["protocol"] == "TCP" for b in f["backends"])
                     and status)
         return wait_for(judged, timeout=20, what="the spec is applied and every backend has its verdict")
 

@@ -223,6 +223,23 @@ class Lab:
         host.run("wg", "set", link, "listen-port", 51820, "private-key", key)
         return process
 
+    def restore(self):
+        """What a failed test may have left otherwise: the tunnel's MTU, forwarding, and servers that are up and ready."""
+        self.forwarding("gw", True)
+        if self.wg in [row["ifname"] for row in self.gw.ip_json("link show")]:
+            self.gw.ip(f"link set {self.wg} mtu 1420")
+        for server in self.api.values():
+            if server.kind == "nginx":
+                server.answer(200)
+            server.resume()
+        gone = [s for s in [*self.api.values(), *self.beacons.values()] if not s.process.alive()]
+        for server in gone:
+            server.start()
+        for name in CONTROL_PLANE:
+            self.cable(name, True)
+        for server in gone:
+            server.ready()
+
     def underlay_mtu(self, mtu):
         """The router in the tunnel's underlay gets a smaller MTU towards the peer."""
         self.ur.ip(f"link set eth1 mtu {mtu}")

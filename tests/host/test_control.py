@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import ssl
 import threading
 import time
@@ -71,6 +72,7 @@ def test_no_or_a_strange_certificate_gets_nowhere(lab, agent, who, version):
         ask(connection, "GET", "/v1/status")
 
 
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
 def test_tls_1_1_is_refused(lab, agent):
     context = identities().context()
     context.minimum_version = ssl.TLSVersion.TLSv1
@@ -118,7 +120,6 @@ def test_a_long_poll_answers_when_something_changes(lab, agent):
     stays(lambda: not answers, 0.5, "no answer before a change")
     lab.api["cp1"].answer(500)
     thread.join(15)
-    lab.api["cp1"].answer(200)
     (answer, took), = answers
     assert answer.status == 200 and answer.json["revision"] > revision and took < 10
 
@@ -178,8 +179,11 @@ def test_malformed_requests_are_answered_or_closed(lab, agent, text):
     connection = agent.remote()
     connection.connect()
     connection.sock.sendall(text)
-    head = connection.sock.recv(4096)
-    assert head == b"" or head.split()[1][:1] == b"4", head
+    try:
+        head = connection.sock.recv(4096)
+    except ConnectionResetError:
+        head = b""
+    assert head == b"" or re.match(rb"HTTP/1\.[01] (4\d\d|505) ", head), head
     connection.close()
     assert agent.get("/livez").status == 200
     assert agent.remote_ask("GET", "/v1/status").status == 200
@@ -293,8 +297,6 @@ def test_the_revision_counts_changes_of_substance(lab, agent):
     assert agent.status()["revision"] == revision
     lab.api["cp1"].answer(500)
     wait_for(lambda: agent.status()["revision"] > revision, what="a verdict counts")
-    lab.api["cp1"].answer(200)
-    agent.becomes(CONTROL_PLANE["cp1"], "Up")
 
 
 def test_the_local_socket_is_for_its_owner_and_group(lab, agent):

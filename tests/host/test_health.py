@@ -14,25 +14,6 @@ from traffic import in_turn, names
 CP1, CP2, CP3 = CONTROL_PLANE.values()
 
 
-@pytest.fixture(autouse=True)
-def servers_are_back(lab):
-    """Whatever a test did to the servers, the next one finds them up."""
-    yield
-    for server in lab.api.values():
-        if server.kind == "nginx":
-            server.answer(200)
-        if server.process.alive():
-            server.resume()
-        else:
-            server.start()
-    for name in CONTROL_PLANE:
-        if not lab.beacons[name].process.alive():
-            lab.beacons[name].start()
-        lab.cable(name, True)
-    for server in [*lab.api.values(), *(lab.beacons[n] for n in CONTROL_PLANE)]:
-        server.ready()
-
-
 def who(lab, count=12):
     answers = [lab.cl.get(GATEWAY, 6443, "/", lab.trust) for _ in range(count)]
     assert {status for status, _ in answers} == {200}
@@ -214,7 +195,8 @@ def test_stages_of_a_good_check(lab, agent, kind, stage):
 
 
 def test_no_check_takes_the_backend_as_it_is(lab, agent):
-    agent.apply(spec(kube(), tcp("web", 8080, check={"type": "none"})))
+    agent.apply(spec(kube(), tcp("web", 8080, check={"type": "none"})), settled=False)
+    wait_for(lambda: agent.frontend("web")["state"] == "Programmed", what="Programmed")
     assert set(names(lab.cl, GATEWAY, 8080, 12)) == set(CONTROL_PLANE)
 
 
@@ -243,6 +225,7 @@ def test_certificates_are_reported_and_verified_where_a_ca_is_given(lab, agent):
     agent.apply(spec(kube(check={"ca": strange}), whenNoneHealthy="reject"))
     row = agent.becomes(CP1, "Draining", "CertificateInvalid")
     assert row["check"]["stage"] == "tls"
+    wait_for(lambda: agent.frontend()["state"] == "NoBackends", what="NoBackends")
     assert lab.cl.refuses(GATEWAY, 6443)
 
 

@@ -109,3 +109,21 @@ def test_the_manual_page_renders_without_warnings(root):
     assert not done.stderr.strip(), done.stderr
     for word in ("run", "check", "plan", "apply", "status", "teardown", "pki", "version", "help", "NOTIFY_SOCKET"):
         assert word in done.stdout
+
+
+@pytest.mark.parametrize("code,symbol", [
+    ("#include <time.h>\nlong f(void) { return time(0); }", "time"),
+    ("#include <stdio.h>\nvoid f(void) { fprintf(stderr, \"%d\", 1); }", "stderr"),
+    ("#include <stdlib.h>\nvoid f(void) { exit(1); }", "exit"),
+    ("#include <stdlib.h>\nchar *f(void) { return getenv(\"A\"); }", "getenv"),
+    ("#include <sys/socket.h>\nint f(void) { return socket(1, 1, 0); }", "socket"),
+    ("#include <stdio.h>\n#include <string.h>\nint f(char *b, int n) { return snprintf(b, n, \"%d\", n); }", None)])
+def test_lint_names_what_makes_model_code_impure(tmp_path, code, symbol):
+    (tmp_path / "probe.c").write_text(code + "\n")
+    run("cc", "-O2", "-D_FORTIFY_SOURCE=2", "-c", "-o", tmp_path / "probe.o", tmp_path / "probe.c")
+    run("ar", "rcs", tmp_path / "libmodel.a", tmp_path / "probe.o")
+    done = run(os.path.join(TOP, "packaging", "lint.sh"), tmp_path / "libmodel.a", check=False)
+    if symbol is None:
+        assert done.returncode == 0, done.stderr
+    else:
+        assert done.returncode == 1 and f"probe.o is in a model/ folder and asks for {symbol}\n" in done.stderr
