@@ -21,6 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -131,10 +133,22 @@ static void served_stats(struct served *s, struct control_request *req)
 	for (i = 0; i < 8; i++)
 		waiting += s->waiting[i] != NULL;
 	snprintf(text, sizeof(text),
-		 "connections=%u gone=%u waiting=%zu kept=%u back=%u skew=%.0f notafter=%d ",
+		 "connections=%u gone=%u waiting=%zu kept=%u back=%u skew=%.0f notafter=%d turns=%u ",
 		 control_server_connections(s->server), s->gone, waiting, s->kept, s->rolled_back,
-		 seen ? skew : 0, control_server_not_after(s->server) > time(NULL));
+		 seen ? skew : 0, control_server_not_after(s->server) > time(NULL), ev_iteration(s->loop));
 	control_reply(req, 200, "text/plain", NULL, text, strlen(text));
+}
+
+/* From now on SPARE more files may be opened. */
+static void served_limit_files(const char *spare)
+{
+	struct rlimit limit;
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	close(fd);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = (rlim_t)(fd + atoi(spare));
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static void served_handler(void *ctx, struct control_request *req)
@@ -156,6 +170,9 @@ static void served_handler(void *ctx, struct control_request *req)
 		served_stage(s, req);
 	} else if (!strcmp(path, "/client-ca")) {
 		served_client_ca(s, req);
+	} else if (!strcmp(path, "/files")) {
+		served_limit_files(control_request_query(req, "spare"));
+		control_reply(req, 200, NULL, NULL, NULL, 0);
 	} else if (!strcmp(path, "/big")) {
 		control_reply(req, 200, "text/plain", NULL, s->big, BIG);
 	} else if (!strcmp(path, "/forget")) {
@@ -268,6 +285,7 @@ static void fx_start(const struct control_config *config)
 	fx.pid = fork();
 	assert_true(fx.pid >= 0);
 	if (fx.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		log = open(fx.log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 		dup2(log, 2);
 		close(log);

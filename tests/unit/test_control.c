@@ -447,6 +447,100 @@ static void certificate_files_change(void **state)
 	fx_stop();
 }
 
+/* The number behind "turns=" in the server's own words. */
+static unsigned turns(int fd)
+{
+	struct buf got = {0};
+	const char *at;
+	unsigned n;
+
+	fx_send(fd, "GET /stats HTTP/1.1\r\n" HOST "\r\n");
+	fx_read_until(fd, "turns=", 1, &got);
+	at = strstr(got.data, "turns=");
+	n = (unsigned)strtoul(at + 6, NULL, 10);
+	buf_free(&got);
+	return n;
+}
+
+static void descriptors_run_out(void **state)
+{
+	struct control_config config = fx_config();
+	int fd, late;
+	unsigned before;
+
+	(void)state;
+	fx_start(&config);
+	fd = fx_connect_unix();
+	fx_send(fd, "POST /files?spare=0 HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n");
+	fx_expect(fd, "200 OK", 1);
+	late = fx_connect_unix(); /* stays in the backlog */
+	fx_send(late, "GET /a HTTP/1.1\r\n" HOST "\r\n");
+	before = turns(fd);
+	assert_false(fx_readable(late, 0.5));
+	assert_true(turns(fd) - before < 50); /* no spinning */
+	fx_send(fd, "POST /files?spare=100 HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n");
+	fx_expect(fd, "200 OK", 1);
+	fx_expect(late, "200 OK", 1);
+	close(fd);
+	close(late);
+	fx_stop();
+}
+
+/* Clients that send as fast as they can and never read, in a child, for half a minute at most. */
+static pid_t start_hogs(void)
+{
+	static const char get[] = "GET /big HTTP/1.1\r\n" HOST "\r\n";
+	static const char put[] = "PUT /a HTTP/1.1\r\n" HOST "Content-Length: 16000\r\n\r\n";
+	double until = fx_now() + 30;
+	char upload[sizeof(put) - 1 + 16000];
+	pid_t pid;
+	int fd[8];
+	size_t i;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	memset(upload, 'x', sizeof(upload));
+	memcpy(upload, put, sizeof(put) - 1);
+	for (i = 0; i < 8; i++)
+		fd[i] = fx_connect_unix();
+	for (i = 0; fx_now() < until; i = (i + 1) % 8) {
+		const char *text = i % 2 ? upload : get;
+		size_t len = i % 2 ? sizeof(upload) : sizeof(get) - 1;
+
+		if (send(fd[i], text, len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN) {
+			close(fd[i]);
+			fd[i] = fx_connect_unix();
+		}
+	}
+	_exit(0);
+}
+
+static void hogs_starve_nobody(void **state)
+{
+	struct control_config config = fx_config();
+	struct client_target remote = fx_remote();
+	pid_t hogs;
+	int i;
+
+	(void)state;
+	fx_start(&config);
+	hogs = start_hogs();
+	assert_true(hogs > 0);
+	for (i = 0; i < 10; i++) {
+		double start = fx_now();
+
+		assert_int_equal(fx_ask(&remote, "GET", "/a", NULL, NULL, 0), 200);
+		assert_true(fx_now() - start < 3);
+	}
+	kill(hogs, SIGKILL);
+	waitpid(hogs, NULL, 0);
+	fx_await("connections=1");
+	fx_stop();
+}
+
 /* Certificate and key of DIR's NAME in one text. */
 static void read_both(const char *dir, const char *name, struct buf *out)
 {
@@ -619,6 +713,8 @@ int main(void)
 		cmocka_unit_test_teardown(time_outs, fx_clean),
 		cmocka_unit_test_teardown(handshakes_are_limited, fx_clean),
 		cmocka_unit_test_teardown(connections_are_limited, fx_clean),
+		cmocka_unit_test_teardown(descriptors_run_out, fx_clean),
+		cmocka_unit_test_teardown(hogs_starve_nobody, fx_clean),
 		cmocka_unit_test_teardown(certificate_files_change, fx_clean),
 		cmocka_unit_test_teardown(certificates_on_probation, fx_clean),
 		cmocka_unit_test_teardown(client_authorities_replaced, fx_clean),

@@ -226,6 +226,8 @@ static int open_exchange(const struct client_target *t, struct exchange *x)
 	char host[256];
 	int rc;
 
+	if (!t->connect && !t->socket)
+		return vgw_err_set(x->err, -EINVAL, "InvalidArgument", NULL, "no socket and no address");
 	if (!t->connect)
 		return connect_unix(x, t->socket);
 	x->place = t->connect;

@@ -6,6 +6,7 @@
 #include "vgw/control/internal.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "netcfg/base/log.h"
 
 enum {
+	CONN_CROWD = 16, /* connections that are worth tidying up after */
 	CONN_KEEP = 2048 /* a buffer of this size may stay with an idle connection */
 };
 
@@ -67,6 +69,17 @@ static void set_deadline(struct conn *c, double seconds)
 	ev_timer_start(loop, &c->timer);
 }
 
+/* A stream takes 38 KiB. What a crowd has left behind goes back to the system, not to an allocator's list. */
+static void release_memory(struct control_server *s)
+{
+	if (s->peak < CONN_CROWD || s->n_network > s->peak / 4)
+		return;
+	s->peak = s->n_network;
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
+
 void conn_destroy(struct conn *c)
 {
 	struct control_server *s = c->server;
@@ -75,6 +88,8 @@ void conn_destroy(struct conn *c)
 	if (c->queued)
 		queue_remove(c);
 	conn_unlink(c);
+	if (s->n_network > s->peak)
+		s->peak = s->n_network;
 	*(c->local ? &s->n_local : &s->n_network) -= 1;
 	ev_io_stop(s->loop, &c->io);
 	ev_timer_stop(s->loop, &c->timer);
@@ -88,6 +103,7 @@ void conn_destroy(struct conn *c)
 	buf_free(&c->out);
 	http_message_free(&c->request.message);
 	free(c);
+	release_memory(s);
 }
 
 static long conn_read(struct conn *c, void *data, size_t len)
@@ -246,8 +262,8 @@ static int step_input(struct conn *c)
 		/* The dispatch may read ahead no more: `in` is stable under it. */
 		feed(c, c->in.data, c->in.len, &used);
 		buf_consume(&c->in, used);
-		if (!c->in.len && c->in.cap > CONN_KEEP)
-			buf_free(&c->in);
+		if (!c->in.len)
+			buf_wipe(&c->in);
 		return 0;
 	}
 	n = conn_read(c, scratch, CONTROL_SCRATCH);
@@ -257,6 +273,8 @@ static int step_input(struct conn *c)
 	 */
 	feed(c, scratch, (size_t)n, &used);
 	buf_append(&c->in, scratch + used, (size_t)n - used);
+	if (c->request.message.has_body)
+		explicit_bzero(scratch, used);
 	return c->in.failed ? -ENOMEM : 0;
 }
 

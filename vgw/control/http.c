@@ -309,7 +309,7 @@ void http_message_reset(struct http_message *m)
 	rewind_buf(&m->target);
 	rewind_buf(&m->query);
 	rewind_buf(&m->fields);
-	rewind_buf(&m->body);
+	buf_wipe(&m->body); /* it may have carried a private key */
 	m->head_bytes = 0;
 	m->in_value = m->started = m->head_done = m->complete = false;
 	m->keep_alive = m->expect_continue = m->has_body = false;
@@ -321,7 +321,6 @@ void http_message_free(struct http_message *m)
 	buf_free(&m->target);
 	buf_free(&m->query);
 	buf_free(&m->fields);
-	/* A body may carry a private key. */
 	buf_wipe(&m->body);
 }
 

@@ -112,8 +112,10 @@ struct control_server {
 	ino_t socket_ino;
 	struct listener *listeners;
 	ev_timer resume; /* accepting again after the descriptors ran out */
+	bool starved;	 /* they have, and it is said */
 	struct conn *first, *last;
 	unsigned n_network, n_local;
+	unsigned peak; /* of TLS streams since memory was last given back */
 	struct conn *queue, **queue_end;
 	unsigned turn; /* the loop's iteration in which a handshake was last served */
 	bool has_skew;

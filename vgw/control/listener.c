@@ -26,7 +26,9 @@ static void pause_accepting(struct control_server *s)
 {
 	struct listener *l;
 
-	log_warning("control: cannot accept a connection: %s; trying again shortly", strerror(errno));
+	if (!s->starved)
+		log_warning("control: cannot accept connections: %s; trying again", strerror(errno));
+	s->starved = true;
 	for (l = s->listeners; l; l = l->next)
 		ev_io_stop(s->loop, &l->io);
 	ev_timer_stop(s->loop, &s->resume);
@@ -75,6 +77,7 @@ static void on_accept(struct ev_loop *loop, ev_io *w, int revents)
 			/* Anything else is EAGAIN, or a fault of that one connection (accept(2)). */
 			return;
 		}
+		l->server->starved = false;
 		peer_address(&sa, &peer);
 		server_accepted(l->server, fd, &peer, l->endpoint.addr.family == IP_NONE);
 	}

@@ -147,6 +147,9 @@ void control_reply(struct control_request *req, unsigned status, const char *typ
 		.keep_alive = !c->closing,
 	};
 
+	/* A second answer to one request would be taken for that to the next. */
+	if (c->state == CONN_WRITING || c->state == CONN_LINGER)
+		return;
 	http_render_head(&c->out, &reply);
 	if (strcmp(http_message_method(&req->message), "HEAD") != 0 && !http_status_bodiless(status))
 		buf_append(&c->out, body, len);

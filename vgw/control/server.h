@@ -79,7 +79,7 @@ typedef void control_staged_fn(void *ctx, bool kept, const struct vgw_err *err);
 
 /*
  * PUT /v1/certificate. Checks the pair (PEM; key, chain, dates, names), uses it for new connections at once,
- * and keeps it, in the files of the configuration, only if a handshake with it succeeds within CONFIRM
+ * and keeps it, in the files of the configuration, only if a known client shakes hands with it within CONFIRM
  * seconds; else the old pair is back. DONE (may be NULL) is told once which it was: KEPT false with ERR
  * filled means rolled back, or replaced by a later staging. 0, or -errno with ERR (InvalidCertificate).
  */
