@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A real control server for test_control.c, in a child process of its own, with certificates by pki_make() in
- * a temporary folder. What it has seen is asked for over its own socket: GET /stats.
+ * A real control server for the tests of the channel, in a child process of its own, with certificates by
+ * pki_make() in a temporary folder. What it has seen is asked for over its own socket: GET /stats.
  */
 #ifndef TESTS_UNIT_CONTROL_FIXTURE_H
 #define TESTS_UNIT_CONTROL_FIXTURE_H
@@ -51,7 +51,7 @@ struct served {
 	char *big;
 };
 
-static void served_gone(void *ctx, struct control_request *req)
+static inline void served_gone(void *ctx, struct control_request *req)
 {
 	struct served *s = ctx;
 	size_t i;
@@ -62,7 +62,7 @@ static void served_gone(void *ctx, struct control_request *req)
 			s->waiting[i] = NULL;
 }
 
-static void served_defer(struct served *s, struct control_request *req)
+static inline void served_defer(struct served *s, struct control_request *req)
 {
 	size_t i;
 
@@ -76,7 +76,7 @@ static void served_defer(struct served *s, struct control_request *req)
 	control_request_defer(req, served_gone, s);
 }
 
-static void served_release(struct served *s)
+static inline void served_release(struct served *s)
 {
 	size_t i;
 
@@ -87,7 +87,7 @@ static void served_release(struct served *s)
 	}
 }
 
-static void served_staged(void *ctx, bool kept, const struct vgw_err *err)
+static inline void served_staged(void *ctx, bool kept, const struct vgw_err *err)
 {
 	struct served *s = ctx;
 
@@ -95,7 +95,7 @@ static void served_staged(void *ctx, bool kept, const struct vgw_err *err)
 	*(kept ? &s->kept : &s->rolled_back) += 1;
 }
 
-static void served_stage(struct served *s, struct control_request *req)
+static inline void served_stage(struct served *s, struct control_request *req)
 {
 	const char *confirm = control_request_query(req, "confirm");
 	struct vgw_err err = {0};
@@ -112,7 +112,7 @@ static void served_stage(struct served *s, struct control_request *req)
 	free(pem);
 }
 
-static void served_client_ca(struct served *s, struct control_request *req)
+static inline void served_client_ca(struct served *s, struct control_request *req)
 {
 	struct vgw_err err = {0};
 	size_t len;
@@ -123,7 +123,7 @@ static void served_client_ca(struct served *s, struct control_request *req)
 		control_reply(req, 200, NULL, NULL, NULL, 0);
 }
 
-static void served_stats(struct served *s, struct control_request *req)
+static inline void served_stats(struct served *s, struct control_request *req)
 {
 	double skew = 0;
 	bool seen = control_server_skew(s->server, &skew);
@@ -140,7 +140,7 @@ static void served_stats(struct served *s, struct control_request *req)
 }
 
 /* From now on SPARE more files may be opened. */
-static void served_limit_files(const char *spare)
+static inline void served_limit_files(const char *spare)
 {
 	struct rlimit limit;
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -151,7 +151,7 @@ static void served_limit_files(const char *spare)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void served_handler(void *ctx, struct control_request *req)
+static inline void served_handler(void *ctx, struct control_request *req)
 {
 	const char *path = control_request_path(req), *body;
 	struct served *s = ctx;
@@ -199,7 +199,7 @@ struct fixture {
 
 static struct fixture fx;
 
-static double fx_now(void)
+static inline double fx_now(void)
 {
 	struct timespec t;
 
@@ -207,7 +207,7 @@ static double fx_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void fx_pause(void)
+static inline void fx_pause(void)
 {
 	struct timespec t = {.tv_nsec = 5000000};
 
@@ -215,7 +215,7 @@ static void fx_pause(void)
 }
 
 /* A port nobody has right now. */
-static uint16_t fx_free_port(void)
+static inline uint16_t fx_free_port(void)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(sin);
@@ -229,7 +229,7 @@ static uint16_t fx_free_port(void)
 }
 
 /* The configuration of every server here; tests alter it before fx_start(). */
-static struct control_config fx_config(void)
+static inline struct control_config fx_config(void)
 {
 	static const char *cas[1];
 	static char server_crt[100], server_key[100];
@@ -256,7 +256,7 @@ static struct control_config fx_config(void)
 	};
 }
 
-static void fx_serve(const struct control_config *config, int ready)
+static inline void fx_serve(const struct control_config *config, int ready)
 {
 	struct served s = {.loop = ev_loop_new(EVFLAG_AUTO), .big = calloc(1, BIG)};
 	struct vgw_err err = {0};
@@ -276,7 +276,7 @@ static void fx_serve(const struct control_config *config, int ready)
 	exit(0); /* through the leak checker */
 }
 
-static void fx_start(const struct control_config *config)
+static inline void fx_start(const struct control_config *config)
 {
 	int ready[2], rc = -1, log;
 
@@ -298,12 +298,12 @@ static void fx_start(const struct control_config *config)
 	assert_int_equal(rc, 0);
 }
 
-static struct client_target fx_local(void)
+static inline struct client_target fx_local(void)
 {
 	return (struct client_target){.socket = fx.socket, .timeout = PATIENCE};
 }
 
-static struct client_target fx_remote(void)
+static inline struct client_target fx_remote(void)
 {
 	return (struct client_target){
 		.connect = fx.address,
@@ -315,8 +315,8 @@ static struct client_target fx_remote(void)
 }
 
 /* Returns the status, or -errno; TEXT (may be NULL) gets the start of the body. */
-static int fx_ask(const struct client_target *t, const char *method, const char *path, const char *body,
-		  char *text, size_t size)
+static inline int fx_ask(const struct client_target *t, const char *method, const char *path,
+			 const char *body, char *text, size_t size)
 {
 	struct client_response r;
 	struct vgw_err err = {0};
@@ -332,7 +332,7 @@ static int fx_ask(const struct client_target *t, const char *method, const char 
 }
 
 /* Waits until the server says WORD about itself. */
-static void fx_await(const char *word)
+static inline void fx_await(const char *word)
 {
 	struct client_target t = fx_local();
 	double until = fx_now() + PATIENCE;
@@ -347,7 +347,7 @@ static void fx_await(const char *word)
 	fail_msg("waited for %s in: %s", word, text);
 }
 
-static void fx_stop(void)
+static inline void fx_stop(void)
 {
 	struct client_target t = fx_local();
 	int status = -1;
@@ -360,7 +360,7 @@ static void fx_stop(void)
 }
 
 /* After a test that failed half-way. */
-static int fx_clean(void **state)
+static inline int fx_clean(void **state)
 {
 	(void)state;
 	if (fx.pid > 0) {
@@ -371,7 +371,7 @@ static int fx_clean(void **state)
 	return 0;
 }
 
-static void fx_pki(const char *dir, const char *name, const char *address)
+static inline void fx_pki(const char *dir, const char *name, const char *address)
 {
 	struct vgw_err err = {0};
 
@@ -379,9 +379,35 @@ static void fx_pki(const char *dir, const char *name, const char *address)
 		fail_msg("%s", err.text);
 }
 
+static inline int fx_set_up(void **state)
+{
+	(void)state;
+	strcpy(fx.dir, "/tmp/vgw-control-XXXXXX");
+	if (!mkdtemp(fx.dir) || chmod(fx.dir, 0755))
+		return -1;
+	snprintf(fx.other_dir, sizeof(fx.other_dir), "%s/other", fx.dir);
+	snprintf(fx.socket, sizeof(fx.socket), "%s/control.sock", fx.dir);
+	snprintf(fx.log, sizeof(fx.log), "%s/log", fx.dir);
+	snprintf(fx.ca, sizeof(fx.ca), "%s/ca.crt", fx.dir);
+	snprintf(fx.certificate, sizeof(fx.certificate), "%s/client.crt", fx.dir);
+	snprintf(fx.key, sizeof(fx.key), "%s/client.key", fx.dir);
+	fx_pki(fx.dir, NULL, "127.0.0.1");
+	fx_pki(fx.other_dir, NULL, "127.0.0.1");
+	return 0;
+}
+
+static inline int fx_tear_down(void **state)
+{
+	char command[100];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf '%s'", fx.dir);
+	return system(command) == 0 ? 0 : -1;
+}
+
 /* -- raw connections -- */
 
-static int fx_connect_unix(void)
+static inline int fx_connect_unix(void)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -392,7 +418,7 @@ static int fx_connect_unix(void)
 	return fd;
 }
 
-static int fx_connect_tcp(void)
+static inline int fx_connect_tcp(void)
 {
 	struct sockaddr_in sin = {
 		.sin_family = AF_INET,
@@ -406,7 +432,7 @@ static int fx_connect_tcp(void)
 	return fd;
 }
 
-static void fx_send(int fd, const char *text)
+static inline void fx_send(int fd, const char *text)
 {
 	size_t len = strlen(text);
 
@@ -414,7 +440,7 @@ static void fx_send(int fd, const char *text)
 }
 
 /* Readable (or ended) within SECONDS. */
-static bool fx_readable(int fd, double seconds)
+static inline bool fx_readable(int fd, double seconds)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
@@ -422,7 +448,7 @@ static bool fx_readable(int fd, double seconds)
 }
 
 /* Reads until WORD has come N times; fails at the end of the stream. */
-static void fx_read_until(int fd, const char *word, unsigned n, struct buf *got)
+static inline void fx_read_until(int fd, const char *word, unsigned n, struct buf *got)
 {
 	char chunk[4096];
 	const char *at;
@@ -442,7 +468,7 @@ static void fx_read_until(int fd, const char *word, unsigned n, struct buf *got)
 	} while (seen < n);
 }
 
-static void fx_expect(int fd, const char *word, unsigned n)
+static inline void fx_expect(int fd, const char *word, unsigned n)
 {
 	struct buf got = {0};
 
@@ -451,7 +477,7 @@ static void fx_expect(int fd, const char *word, unsigned n)
 }
 
 /* Reads what there is until the server ends the connection. */
-static void fx_expect_end(int fd)
+static inline void fx_expect_end(int fd)
 {
 	char chunk[65536];
 	ssize_t n;
