@@ -51,7 +51,7 @@ static int remove_place(void **state)
 /* NAME in the place; valid until the next call. */
 static const char *at(const char *name)
 {
-	static char path[128];
+	static char path[100]; /* fits a sockaddr_un */
 
 	snprintf(path, sizeof(path), "%s/%s", place, name);
 	return path;
