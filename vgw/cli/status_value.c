@@ -71,7 +71,7 @@ const char *value_latency(const struct cJSON *o, const char *name, struct value_
 	if (!value_number(o, name, &ms))
 		return out->s;
 	if (ms < 1000)
-		snprintf(out->s, sizeof(out->s), "%.*fms", ms < 10 ? 1 : 0, ms);
+		snprintf(out->s, sizeof(out->s), "%.*fms", ms < 10 && ms != floor(ms) ? 1 : 0, ms);
 	else
 		snprintf(out->s, sizeof(out->s), "%.2fs", ms / 1000);
 	return out->s;

@@ -71,11 +71,12 @@ const struct cli_verb cli_verbs[] = {
 		cli_status,
 	},
 	{
-		"teardown", "teardown [--config FILE]",
+		"teardown", "teardown " TARGET_SYNOPSIS,
 		"removes what the agent has configured on this host",
 		"Exactly what is recorded goes, and replaced values come back; nothing else is\n"
-		"touched. Done by the agent where one answers on the socket, else here.\n\n"
-		"  --config FILE  the host's settings (default /etc/vgw-agent/agent.json)\n",
+		"touched. Done by the agent where one answers; where none answers on the socket,\n"
+		"here, and then it needs the agent's privileges.\n\n"
+		TARGET_HELP,
 		agent_teardown,
 	},
 	{
