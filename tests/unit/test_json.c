@@ -49,7 +49,7 @@ static void syntax(void **state)
 		ROW("{}", NULL),
 		ROW(" [ 1 , -0 , 1.5e+10 , true , false , null , \"\" ] \r\n\t", NULL),
 		ROW("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\uD83D\\uDE00\"", NULL),
-		ROW("\"\x7f \xc2\x80 \xe0\xa0\x80 \xed\x9f\xbf \xee\x80\x80 \xf0\x90\x80\x80 "
+		ROW("\"\x7f \xc2\x80 \xdf\xbf \xe0\xa0\x80 \xed\x9f\xbf \xee\x80\x80 \xf0\x90\x80\x80 "
 		    "\xf4\x8f\xbf\xbf\"",
 		    NULL),
 		ROW("123456789012345678901234567890123456789012345678901234567890123", NULL), /* 63 digits */

@@ -104,6 +104,7 @@ static void control_listeners(void **state)
 		{"127.0.0.1:8443", "'port':8443", false},
 		{"0.0.0.0:8443", "'port':8443", true},
 		{"0.0.0.0:8443", "'port':8443,'internal':false", true},
+		{"0.0.0.0:8443", "'port':8443,'loadBalancerClass':'x'", false},
 		{"[::]:8443", "'port':8443", true},
 		{"203.0.113.1:8443", "'port':8443,'internal':false,'address':'203.0.113.1'", true},
 		{"203.0.113.1:8443", "'port':8443,'internal':false,'address':'203.0.113.2'", false},
