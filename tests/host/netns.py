@@ -3,6 +3,7 @@
 
 import ctypes
 import http.client
+import itertools
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import time
 from contextlib import contextmanager
 
 CLONE_NEWNET = 0x40000000
+_udp_ports = itertools.count(10000)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -180,11 +182,11 @@ class Namespace:
                 name, seen = file.readline().split()
         return name, seen
 
-    def ask_udp(self, address, port, timeout=3.0, source=None):
+    def ask_udp(self, address, port, timeout=3.0):
+        """The same by a datagram. Every one is a flow of its own: a source port that was not used before."""
         with self.socket(address, socket.SOCK_DGRAM) as sock:
             sock.settimeout(timeout)
-            if source:
-                sock.bind((source, 0))
+            sock.bind(("", next(_udp_ports)))
             sock.connect((address, port))
             sock.send(b"who\n")
             name, seen = sock.recv(512).decode("ascii").split()

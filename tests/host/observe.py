@@ -56,7 +56,8 @@ def dropped(host):
 
 def links(host, without=()):
     rows = host.ip_json("-d link show")
-    return {r["ifname"]: {k: r.get(k) for k in ("ifindex", "mtu", "flags", "master", "operstate", "linkinfo")}
+    return {r["ifname"]: {**{k: r.get(k) for k in ("ifindex", "mtu", "flags", "master", "operstate", "address")},
+                          "kind": r.get("linkinfo", {}).get("info_kind")}
             for r in rows if r["ifname"] not in without}
 
 

@@ -238,7 +238,7 @@ def test_a_changed_spec_replaces_the_old_one_without_a_gap(lab, agent):
     """Each change is one transaction: a client sees the old state or the new one."""
     agent.apply(spec(kube(), tcp("web", 8080)))
     load = Load(lab.cl, GATEWAY, 8080, 200)
-    for number in range(10):
+    for number in range(60):
         agent.apply(spec(kube(), tcp("web", 8080), *(tcp(f"x{i}", 9000 + i) for i in range(number % 3))))
     result = load.finish()
     assert result["failed"] == 0, result

@@ -222,7 +222,7 @@ def test_certificates_are_reported_and_verified_where_a_ca_is_given(lab, agent):
     assert agent.backend(CP1)["certificate"]["verified"] is True
     with open(Authority(f"{lab.directory}/strange", "strange").crt, encoding="ascii") as file:
         strange = file.read()
-    agent.apply(spec(kube(check={"ca": strange}), whenNoneHealthy="reject"))
+    agent.apply(spec(kube(check={"ca": strange}, whenNoneHealthy="reject")))
     row = agent.becomes(CP1, "Draining", "CertificateInvalid")
     assert row["check"]["stage"] == "tls"
     wait_for(lambda: agent.frontend()["state"] == "NoBackends", what="NoBackends")

@@ -104,18 +104,20 @@ def test_an_mtu_that_the_link_cannot_have(lab, agent):
     assert lab.gw.mtu(lab.wg) == row["actual"]
 
 
-@pytest.mark.parametrize("network,route,peer,family", [
-    ("192.168.20.0/24", "192.168.20.0/24 via 203.0.113.3", "192.168.20.1", "-4"),
-    ("fd00:20::/64", "fd00:20::/64 via 2001:db8:113::2 metric 1024", "fd00:20::1", "-6")])
-def test_without_interface_the_route_carries_the_mtu(lab, agent, network, route, peer, family):
-    lab.gw.ip(f"route add {route}")
+@pytest.mark.parametrize("network,hop,peer,family", [
+    ("192.168.20.0/24", "203.0.113.3", "192.168.20.1", "-4"), ("fd00:20::/64", "2001:db8:113::3", "fd00:20::1", "-6")])
+def test_without_interface_the_route_carries_the_mtu(lab, agent, network, hop, peer, family):
+    """The next hop is the original's, which is another than that of the default route."""
+    lab.gw.ip(f"route add {network} via {hop}")
     try:
         before = routes(lab.gw)
         agent.apply(spec(kube(), tunnels=[tunnel(network=network, address=peer)]))
 
         def mtu():
-            return " mtu 1400" in lab.gw.run("ip", family, "route", "get", peer).stdout
+            text = lab.gw.run("ip", family, "route", "get", peer).stdout
+            return " mtu 1400" in text and f"via {hop} " in text
         wait_for(mtu, what="the route in use has the MTU")
+        stays(mtu, 0.5, "and keeps it, by the same next hop")
         during = routes(lab.gw)
         assert [line for line in before if line not in during] == [], "the other's route is as it was"
         ours = [line for line in during if line not in before]
@@ -123,11 +125,11 @@ def test_without_interface_the_route_carries_the_mtu(lab, agent, network, route,
         # Someone deletes it: it comes back, and is recorded.
         lab.gw.run("ip", family, "route", "del", network, "proto", "86")
         wait_for(mtu, what="the route is put back")
-        assert [d for d in agent.status()["drift"] if network in d["object"]]
+        wait_for(lambda: [d for d in agent.status()["drift"] if network in d["object"]], what="the drift is recorded")
         assert agent.delete().status == 200
         assert routes(lab.gw) == before
     finally:
-        lab.gw.ip(f"route del {network}", check=False)
+        lab.gw.run("ip", family, "route", "flush", network)
 
 
 def test_a_route_follows_the_original_next_hop(lab, agent):
@@ -135,12 +137,13 @@ def test_a_route_follows_the_original_next_hop(lab, agent):
     try:
         agent.apply(spec(kube(), tunnels=[tunnel(network="192.168.20.0/24", address="192.168.20.1")]))
         lab.gw.ip("route del 192.168.20.0/24 via 203.0.113.3 proto static",
-                  "route append 192.168.20.0/24 via 203.0.113.2 proto static")
+                  "route append 192.168.20.0/24 via 203.0.113.4 proto static")
 
         def follows():
             text = lab.gw.run("ip", "route", "get", "192.168.20.1").stdout
-            return "via 203.0.113.2" in text and " mtu 1400" in text
+            return "via 203.0.113.4 " in text and " mtu 1400" in text
         wait_for(follows, what="the MTU route follows")
+        stays(follows, 0.5)
     finally:
         lab.gw.ip("route flush 192.168.20.0/24", check=False)
 
