@@ -358,6 +358,30 @@ static void hosts_and_ranges(void **state)
 	assert_int_equal(ip_prefix_first_host(&none, &a), -ERANGE);
 }
 
+static void network_of_address(void **state)
+{
+	static const struct {
+		const char *address;
+		uint8_t len;
+		const char *network;
+	} rows[] = {
+		{"192.168.150.77", 24, "192.168.150.0/24"},  {"192.168.150.77", 26, "192.168.150.64/26"},
+		{"192.168.150.77", 32, "192.168.150.77/32"}, {"192.168.150.77", 0, "0.0.0.0/0"},
+		{"192.168.150.77", 64, "192.168.150.77/32"}, {"fd00:150::77", 64, "fd00:150::/64"},
+		{"fd00:150::77", 125, "fd00:150::70/125"},   {"fd00:150::77", 255, "fd00:150::77/128"},
+	};
+	char out[IP_PREFIX_STRLEN];
+
+	(void)state;
+	for (size_t i = 0; i < N(rows); i++) {
+		struct ip_addr a = addr(rows[i].address);
+		struct ip_prefix p;
+
+		ip_prefix_of(&a, rows[i].len, &p);
+		assert_string_equal(ip_prefix_print(&p, out), rows[i].network);
+	}
+}
+
 /* All of a small network, and its neighbours: containment agrees with the range. */
 static void every_address(void **state)
 {
@@ -379,7 +403,7 @@ int main(void)
 		cmocka_unit_test(address_text),	 cmocka_unit_test(prefix_text),
 		cmocka_unit_test(endpoint_text), cmocka_unit_test(orders),
 		cmocka_unit_test(containment),	 cmocka_unit_test(hosts_and_ranges),
-		cmocka_unit_test(every_address),
+		cmocka_unit_test(every_address), cmocka_unit_test(network_of_address),
 	};
 
 	return cmocka_run_group_tests_name("ip", tests, NULL, NULL);

@@ -2,84 +2,21 @@
 /* Spec to canonical JSON. What is left out here means the same as what is written. */
 #include "vgw/model/spec_internal.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-/* Whether the next value needs a comma shows in what was written last. */
-static void start(struct buf *b, const char *key)
-{
-	char last = b->len ? b->data[b->len - 1] : '{';
-
-	if (last != '{' && last != '[')
-		buf_puts(b, ",");
-	if (key) {
-		buf_puts(b, "\"");
-		buf_puts(b, key);
-		buf_puts(b, "\":");
-	}
-}
-
-static void put_string(struct buf *b, const char *key, const char *s)
-{
-	const char *plain = s;
-
-	start(b, key);
-	buf_puts(b, "\"");
-	for (; *s; s++) {
-		if (*s != '"' && *s != '\\' && (unsigned char)*s >= 0x20)
-			continue;
-		buf_append(b, plain, (size_t)(s - plain));
-		plain = s + 1;
-		if (*s == '\n')
-			buf_puts(b, "\\n"); /* PEM is full of them */
-		else if (*s == '\t')
-			buf_puts(b, "\\t");
-		else if (*s == '\r')
-			buf_puts(b, "\\r");
-		else if (*s == '"' || *s == '\\')
-			buf_printf(b, "\\%c", *s);
-		else
-			buf_printf(b, "\\u%04x", (unsigned)(unsigned char)*s);
-	}
-	buf_append(b, plain, (size_t)(s - plain));
-	buf_puts(b, "\"");
-}
-
-static void put_text(struct buf *b, const char *key, const char *s)
-{
-	if (*s)
-		put_string(b, key, s);
-}
-
-static void put_int(struct buf *b, const char *key, int64_t n)
-{
-	start(b, key);
-	buf_printf(b, "%" PRId64, n);
-}
+#include "vgw/model/json_writer.h"
 
 static void put_positive(struct buf *b, const char *key, int64_t n)
 {
 	if (n)
-		put_int(b, key, n);
-}
-
-static void put_bool(struct buf *b, const char *key, bool v)
-{
-	start(b, key);
-	buf_puts(b, v ? "true" : "false");
-}
-
-static void put_open(struct buf *b, const char *key, const char *bracket)
-{
-	start(b, key);
-	buf_puts(b, bracket);
+		json_put_int(b, key, n);
 }
 
 static void put_address(struct buf *b, const char *key, const struct ip_addr *a)
 {
 	char text[IP_ADDR_STRLEN];
 
-	put_text(b, key, ip_addr_print(a, text));
+	json_put_text(b, key, ip_addr_print(a, text));
 }
 
 static void put_network(struct buf *b, const char *key, const struct ip_prefix *p)
@@ -87,14 +24,14 @@ static void put_network(struct buf *b, const char *key, const struct ip_prefix *
 	char text[IP_PREFIX_STRLEN];
 
 	if (p->addr.family)
-		put_string(b, key, ip_prefix_print(p, text));
+		json_put_string(b, key, ip_prefix_print(p, text));
 }
 
 static void put_networks(struct buf *b, const char *key, const struct spec_prefixes *p)
 {
 	if (!p->n)
 		return;
-	put_open(b, key, "[");
+	json_put_open(b, key, "[");
 	for (size_t i = 0; i < p->n; i++)
 		put_network(b, NULL, &p->v[i]);
 	buf_puts(b, "]");
@@ -104,7 +41,7 @@ static void put_duration(struct buf *b, const char *key, uint32_t ms)
 {
 	char text[16];
 
-	put_string(b, key, spec_duration_print(ms, text));
+	json_put_string(b, key, spec_duration_print(ms, text));
 }
 
 static bool is_expect(const struct spec_check *c, const struct spec_check *def)
@@ -117,14 +54,14 @@ static bool is_expect(const struct spec_check *c, const struct spec_check *def)
 static void put_check(struct buf *b, const struct spec_check *c, const struct spec_check *def)
 {
 	if (!def || c->type != def->type)
-		put_string(b, "type", spec_check_type_name(c->type));
+		json_put_string(b, "type", spec_check_type_name(c->type));
 	put_positive(b, "port", c->port);
 	if (!def || strcmp(c->path, def->path) != 0)
-		put_string(b, "path", c->path);
+		json_put_string(b, "path", c->path);
 	if (!def || !is_expect(c, def)) {
-		put_open(b, "expect", "[");
+		json_put_open(b, "expect", "[");
 		for (size_t i = 0; i < c->n_expect; i++)
-			put_int(b, NULL, c->expect[i]);
+			json_put_int(b, NULL, c->expect[i]);
 		buf_puts(b, "]");
 	}
 	if (!def || c->interval_ms != def->interval_ms)
@@ -132,10 +69,10 @@ static void put_check(struct buf *b, const struct spec_check *c, const struct sp
 	if (!def || c->timeout_ms != def->timeout_ms)
 		put_duration(b, "timeout", c->timeout_ms);
 	if (!def || c->rise != def->rise)
-		put_int(b, "rise", c->rise);
+		json_put_int(b, "rise", c->rise);
 	if (!def || c->fall != def->fall)
-		put_int(b, "fall", c->fall);
-	put_text(b, "ca", c->ca);
+		json_put_int(b, "fall", c->fall);
+	json_put_text(b, "ca", c->ca);
 }
 
 static void put_health_check(struct buf *b, const struct spec_frontend *f, bool brief)
@@ -146,7 +83,7 @@ static void put_health_check(struct buf *b, const struct spec_frontend *f, bool 
 	spec_check_default(f->port, f->protocol, &def);
 	put_check(&members, &f->check, brief ? &def : NULL);
 	if (members.len) {
-		put_open(b, "healthCheck", "{");
+		json_put_open(b, "healthCheck", "{");
 		buf_append(b, members.data, members.len);
 		buf_puts(b, "}");
 	}
@@ -159,12 +96,12 @@ static void put_backend(struct buf *b, const struct spec_backend *be)
 {
 	char text[IP_ADDR_STRLEN];
 
-	put_open(b, NULL, "{");
+	json_put_open(b, NULL, "{");
 	buf_printf(b, "\"address\":\"%s\",\"port\":%u", ip_addr_print(&be->address, text), be->port);
 	if (be->weight != 1)
-		put_int(b, "weight", be->weight);
+		json_put_int(b, "weight", be->weight);
 	if (be->drain)
-		put_bool(b, "drain", true);
+		json_put_bool(b, "drain", true);
 	buf_puts(b, "}");
 }
 
@@ -175,11 +112,11 @@ static void put_placement(struct buf *b, const struct spec *s, const struct spec
 	/* Where it decides, the default is written out; elsewhere it is only kept. */
 	if (f->control_plane || *f->load_balancer_class) {
 		if (f->internal >= 0)
-			put_bool(b, "internal", f->internal);
+			json_put_bool(b, "internal", f->internal);
 	} else if (!brief || internal != s->default_internal) {
-		put_bool(b, "internal", internal);
+		json_put_bool(b, "internal", internal);
 	}
-	put_text(b, "loadBalancerClass", f->load_balancer_class);
+	json_put_text(b, "loadBalancerClass", f->load_balancer_class);
 }
 
 static void put_frontend(struct buf *b, const struct spec *s, const struct spec_frontend *f, bool brief)
@@ -187,23 +124,23 @@ static void put_frontend(struct buf *b, const struct spec *s, const struct spec_
 	bool given =
 		f->address.family && (f->placement != SPEC_INTERNAL || ip_addr_cmp(&f->address, &f->gateway));
 
-	put_open(b, NULL, "{");
-	put_string(b, "name", f->name);
+	json_put_open(b, NULL, "{");
+	json_put_string(b, "name", f->name);
 	if (given)
 		put_address(b, "address", &f->address);
 	else if (f->placement == SPEC_INTERNAL &&
 		 (!brief || !f->n_backends)) /* it may be what tells the family */
 		put_address(b, "address", &f->gateway);
-	put_int(b, "port", f->port);
+	json_put_int(b, "port", f->port);
 	if (!brief || f->protocol != SPEC_TCP)
-		put_string(b, "protocol", spec_protocol_name(f->protocol));
+		json_put_string(b, "protocol", spec_protocol_name(f->protocol));
 	if (!brief || f->balance != SPEC_ROUNDROBIN)
-		put_string(b, "balance", spec_balance_name(f->balance));
+		json_put_string(b, "balance", spec_balance_name(f->balance));
 	if (!brief || f->when_none_healthy != SPEC_FAILOPEN)
-		put_string(b, "whenNoneHealthy", spec_none_healthy_name(f->when_none_healthy));
+		json_put_string(b, "whenNoneHealthy", spec_none_healthy_name(f->when_none_healthy));
 	put_health_check(b, f, brief);
 	put_placement(b, s, f, brief);
-	put_open(b, "backends", "[");
+	json_put_open(b, "backends", "[");
 	for (size_t i = 0; i < f->n_backends; i++)
 		put_backend(b, &f->backends[i]);
 	buf_puts(b, "]}");
@@ -211,16 +148,16 @@ static void put_frontend(struct buf *b, const struct spec *s, const struct spec_
 
 static void put_tunnel(struct buf *b, const struct spec_tunnel *t)
 {
-	put_open(b, NULL, "{");
-	put_string(b, "name", t->name);
-	put_text(b, "interface", t->interface);
+	json_put_open(b, NULL, "{");
+	json_put_string(b, "name", t->name);
+	json_put_text(b, "interface", t->interface);
 	if (t->mtu)
-		put_int(b, "mtu", t->mtu);
+		json_put_int(b, "mtu", t->mtu);
 	else
-		put_string(b, "mtu", "auto");
-	put_int(b, "maxMTU", t->max_mtu);
-	put_open(b, "peer", "{");
-	put_text(b, "cloudspaceId", t->peer_cloudspace);
+		json_put_string(b, "mtu", "auto");
+	json_put_int(b, "maxMTU", t->max_mtu);
+	json_put_open(b, "peer", "{");
+	json_put_text(b, "cloudspaceId", t->peer_cloudspace);
 	put_network(b, "privateNetwork", &t->peer_network);
 	put_address(b, "address", &t->peer_address);
 	buf_puts(b, "}}");
@@ -230,25 +167,25 @@ static void put_probe(struct buf *b, const struct spec_probe *p)
 {
 	char target[IP_ENDPOINT_STRLEN];
 
-	put_open(b, NULL, "{");
-	put_string(b, "name", p->name);
-	put_string(b, "target", ip_endpoint_print(&p->target, target));
+	json_put_open(b, NULL, "{");
+	json_put_string(b, "name", p->name);
+	json_put_string(b, "target", ip_endpoint_print(&p->target, target));
 	put_check(b, &p->check, NULL);
 	buf_puts(b, "}");
 }
 
 static void put_cloudspace(struct buf *b, const struct spec *s)
 {
-	put_open(b, "cloudspace", "{");
-	put_text(b, "id", s->cloudspace_id);
+	json_put_open(b, "cloudspace", "{");
+	json_put_text(b, "id", s->cloudspace_id);
 	if (s->private_networks.n == 1)
 		put_network(b, "privateNetwork", &s->private_networks.v[0]);
 	else
 		put_networks(b, "privateNetworks", &s->private_networks);
-	put_bool(b, "private", s->cloudspace_private);
+	json_put_bool(b, "private", s->cloudspace_private);
 	buf_puts(b, "}");
 	if (s->geo_networks.n) {
-		put_open(b, "geo", "{");
+		json_put_open(b, "geo", "{");
 		put_networks(b, "privateNetworks", &s->geo_networks);
 		buf_puts(b, "}");
 	}
@@ -256,17 +193,17 @@ static void put_cloudspace(struct buf *b, const struct spec *s)
 
 static void put_cluster_network(struct buf *b, const struct spec *s)
 {
-	put_open(b, "clusterNetwork", "{");
+	json_put_open(b, "clusterNetwork", "{");
 	put_networks(b, "pods", &s->pods);
 	put_networks(b, "services", &s->services);
 	buf_puts(b, "}");
-	put_open(b, "cni", "{");
-	put_text(b, "name", s->cni_name);
-	put_string(b, "encapsulation", spec_encapsulation_name(s->encapsulation));
+	json_put_open(b, "cni", "{");
+	json_put_text(b, "name", s->cni_name);
+	json_put_string(b, "encapsulation", spec_encapsulation_name(s->encapsulation));
 	put_positive(b, "vethMTU", s->veth_mtu);
-	put_open(b, "ipPools", "[");
+	json_put_open(b, "ipPools", "[");
 	for (size_t i = 0; i < s->n_ip_pools; i++) {
-		put_open(b, NULL, "{");
+		json_put_open(b, NULL, "{");
 		put_network(b, "cidr", &s->ip_pools[i].cidr);
 		put_positive(b, "blockSize", s->ip_pools[i].block_size);
 		buf_puts(b, "}");
@@ -278,37 +215,37 @@ static void put_management_access(struct buf *b, const struct spec *s)
 {
 	if (!s->has_management_access)
 		return;
-	put_open(b, "managementAccess", "{");
-	put_open(b, "connectedCloudspace", "{");
-	put_string(b, "cloudspaceId", s->connected_cloudspace);
+	json_put_open(b, "managementAccess", "{");
+	json_put_open(b, "connectedCloudspace", "{");
+	json_put_string(b, "cloudspaceId", s->connected_cloudspace);
 	buf_puts(b, "}}");
 }
 
 static void put_spec(struct buf *out, const struct spec *s, bool brief)
 {
 	buf_puts(out, "{");
-	put_string(out, "apiVersion", "vgw-agent/v1");
-	put_int(out, "generation", s->generation);
-	put_string(out, "cluster", s->cluster);
-	put_string(out, "role", spec_role_name(s->role));
-	put_string(out, "controlPlaneExposure", spec_exposure_name(s->exposure));
+	json_put_string(out, "apiVersion", "vgw-agent/v1");
+	json_put_int(out, "generation", s->generation);
+	json_put_string(out, "cluster", s->cluster);
+	json_put_string(out, "role", spec_role_name(s->role));
+	json_put_string(out, "controlPlaneExposure", spec_exposure_name(s->exposure));
 	put_cloudspace(out, s);
 	put_cluster_network(out, s);
-	put_open(out, "addons", "{");
-	put_text(out, "ccm", s->addon_ccm);
-	put_text(out, "serviceLB", s->addon_service_lb);
+	json_put_open(out, "addons", "{");
+	json_put_text(out, "ccm", s->addon_ccm);
+	json_put_text(out, "serviceLB", s->addon_service_lb);
 	buf_puts(out, "}");
-	put_bool(out, "defaultInternalLoadBalancers", s->default_internal);
-	put_open(out, "frontends", "[");
+	json_put_bool(out, "defaultInternalLoadBalancers", s->default_internal);
+	json_put_open(out, "frontends", "[");
 	for (size_t i = 0; i < s->n_frontends; i++)
 		put_frontend(out, s, &s->frontends[i], brief);
 	buf_puts(out, "]");
-	put_open(out, "tunnels", "[");
+	json_put_open(out, "tunnels", "[");
 	for (size_t i = 0; i < s->n_tunnels; i++)
 		put_tunnel(out, &s->tunnels[i]);
 	buf_puts(out, "]");
 	put_management_access(out, s);
-	put_open(out, "probes", "[");
+	json_put_open(out, "probes", "[");
 	for (size_t i = 0; i < s->n_probes; i++)
 		put_probe(out, &s->probes[i]);
 	buf_puts(out, "]}");
