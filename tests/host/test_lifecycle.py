@@ -50,7 +50,7 @@ def test_an_open_connection_lives_through_restarts(lab, agent):
 
 def without_owner(text):
     """The flags of a table lose the owner, and only that, when its process is gone."""
-    return re.sub(r"(?m) # progname .*|^\tflags.*\n\n?", "", text)
+    return re.sub(r"(?m) progname \S+|^\tflags.*\n\n?", "", text)
 
 
 def test_stopping_leaves_the_data_plane(lab, agent):
