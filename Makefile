@@ -79,6 +79,7 @@ $(BUILD)/unit/%: $(BUILD)/obj/tests/unit/%.o $(AGENT_LIB) $(MODEL_LIB) $(BASE_LI
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
+.SECONDARY:
 -include $(patsubst %.o,%.d,$(call obj,$(C_FILES)))
 
 setup:

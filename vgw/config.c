@@ -10,10 +10,7 @@
 #include "vgw/file.h"
 #include "vgw/model/json_reader.h"
 
-enum {
-	MAX_LIST = 64,
-	MAX_CLIENTS = 256
-};
+enum { MAX_LIST = 64, MAX_CLIENTS = 256 };
 
 struct loader {
 	struct config *c;
@@ -58,12 +55,7 @@ static const char *load_interface(struct loader *l, const struct json_value *v)
 
 static void load_interfaces(struct loader *l, const struct json_value *v)
 {
-	enum {
-		PRIVATE,
-		EXTERNAL,
-		TRUSTED,
-		N
-	};
+	enum { PRIVATE, EXTERNAL, TRUSTED, N };
 	static const char *const names[N] = {"private", "external", "trusted"};
 	struct json_value m[N];
 	const char **list;
@@ -82,11 +74,7 @@ static void load_interfaces(struct loader *l, const struct json_value *v)
 
 static void load_clients(struct loader *l, const struct json_value *v)
 {
-	enum {
-		NAME,
-		ROLE,
-		N
-	};
+	enum { NAME, ROLE, N };
 	static const char *const names[N] = {"name", "role"};
 	static const char *const roles[] = {"reader", "writer"};
 	size_t n = json_array(v, MAX_CLIENTS), i = 0;
@@ -109,14 +97,7 @@ static void load_clients(struct loader *l, const struct json_value *v)
 
 static void load_control(struct loader *l, const struct json_value *v)
 {
-	enum {
-		LISTEN,
-		CERTIFICATE,
-		KEY,
-		CLIENT_CA,
-		CLIENTS,
-		N
-	};
+	enum { LISTEN, CERTIFICATE, KEY, CLIENT_CA, CLIENTS, N };
 	static const char *const names[N] = {"listen", "certificate", "key", "clientCA", "clients"};
 	struct json_value m[N];
 	const char **ca;
@@ -150,16 +131,7 @@ static void load_control(struct loader *l, const struct json_value *v)
 
 static void load_root(struct loader *l, struct json_reader *r)
 {
-	enum {
-		INTERFACES,
-		CONTROL,
-		SOCKET,
-		STATE,
-		PROBE_PORT,
-		PROTECT,
-		LOG_LEVEL,
-		N
-	};
+	enum { INTERFACES, CONTROL, SOCKET, STATE, PROBE_PORT, PROTECT, LOG_LEVEL, N };
 	static const char *const names[N] = {"interfaces", "control", "socket",	 "stateDirectory",
 					     "probePort",  "protect", "logLevel"};
 	static const char *const protect[] = {"auto", "off"};

@@ -17,11 +17,7 @@
 #define CONFIG_DEFAULT_SOCKET "/run/vgw-agent/control.sock"
 #define CONFIG_DEFAULT_STATE  "/var/lib/vgw-agent"
 
-enum {
-	CONFIG_CONTROL_PORT = 9443,
-	CONFIG_PROBE_PORT = 9444,
-	CONFIG_MAX_BYTES = 1 << 20
-};
+enum { CONFIG_CONTROL_PORT = 9443, CONFIG_PROBE_PORT = 9444, CONFIG_MAX_BYTES = 1 << 20 };
 
 struct config {
 	const char *private_if, *external_if; /* "" : found out */

@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "netcfg/base/log.h"
+#include "vgw/model/json_reader.h"
 #include "vgw/model/json_writer.h"
 #include "vgw/model/spec.h"
 
 /* The longest a poll may wait: below the connection's own idle time. */
-enum {
-	WAIT_MAX_MS = 60000
-};
+enum { WAIT_MAX_MS = 60000 };
+enum { CERTIFICATE_CONFIRM_MS = 60000, UPLOAD_MAX_BYTES = 1 << 18 };
 
 /* A status request that waits for the revision to pass one. */
 struct waiter {
@@ -27,6 +27,7 @@ struct waiter {
 struct endpoints {
 	struct ev_loop *loop;
 	struct gateway *g;
+	struct control_server *server; /* NULL: no TLS listener */
 	struct waiter *waiters;
 };
 
@@ -196,19 +197,19 @@ static void put_spec(struct endpoints *e, struct control_request *req)
 	int64_t generation = 0;
 	bool bad, dry_run = query_true(req, "dryRun", &bad);
 	size_t len;
-	const char *text = control_request_body(req, &len);
+	const char *text = control_request_body(req, &len), *confirm = control_request_query(req, "confirm");
+	uint32_t confirm_ms = 0;
 	int rc;
 
 	if (bad) {
 		control_reply_problem(req, 400, "BadRequest", "dryRun is not true or false", NULL);
 		return;
 	}
-	if (control_request_query(req, "confirm")) {
-		control_reply_problem(req, 501, "NotImplemented", "this agent cannot revert by itself yet",
-				      NULL);
+	if (confirm && (spec_duration_parse(confirm, &confirm_ms) < 0 || !confirm_ms)) {
+		control_reply_problem(req, 400, "BadRequest", "confirm is not a duration such as 30s", NULL);
 		return;
 	}
-	rc = gateway_put(e->g, text, len, dry_run, &lines, &generation, &err);
+	rc = gateway_put(e->g, text, len, dry_run, confirm_ms, &lines, &generation, &err);
 	if (rc) {
 		log_warning("control: %s: spec refused: %s: %s (%s)", control_request_client(req), err.reason,
 			    err.text, err.where);
@@ -220,6 +221,19 @@ static void put_spec(struct endpoints *e, struct control_request *req)
 		reply_plan(e, req, generation, &lines);
 	}
 	buf_free(&lines);
+}
+
+static void post_confirm(struct endpoints *e, struct control_request *req)
+{
+	struct vgw_err err = {0};
+	int rc = gateway_confirm(e->g, &err);
+
+	if (rc) {
+		control_reply_problem(req, rc == -ENOENT ? 409 : 500, err.reason, err.text, err.where);
+		return;
+	}
+	log_info("control: %s: spec confirmed", control_request_client(req));
+	control_reply(req, 200, "application/json", NULL, "{}", 2);
 }
 
 static void delete_spec(struct endpoints *e, struct control_request *req)
@@ -236,6 +250,78 @@ static void delete_spec(struct endpoints *e, struct control_request *req)
 		reply_plan(e, req, 0, &lines);
 	}
 	buf_free(&lines);
+}
+
+static void reply_failure(struct control_request *req, int rc, const struct vgw_err *err)
+{
+	log_warning("control: %s: %s: %s", control_request_client(req), err->reason, err->text);
+	control_reply_problem(req, rc == -EINVAL ? 422 : 500, err->reason, err->text, NULL);
+}
+
+static void on_staged(void *ctx, bool kept, const struct vgw_err *err)
+{
+	if (kept)
+		log_info("control: the new certificate is kept");
+	else
+		log_warning("control: the new certificate is rolled back: %s: %s", err->reason, err->text);
+}
+
+/* {"certificate", "key"}: in use at once, kept after a handshake with it within `confirm`. */
+static void put_certificate(struct endpoints *e, struct control_request *req)
+{
+	enum { CERTIFICATE, KEY, N };
+	static const char *const names[N] = {"certificate", "key"};
+	const char *confirm = control_request_query(req, "confirm");
+	uint32_t confirm_ms = CERTIFICATE_CONFIRM_MS;
+	struct json_value root, m[N];
+	struct json_reader r;
+	struct vgw_err err = {0};
+	size_t len;
+	const char *text = control_request_body(req, &len);
+	int rc;
+
+	if (confirm && (spec_duration_parse(confirm, &confirm_ms) < 0 || !confirm_ms)) {
+		control_reply_problem(req, 400, "BadRequest", "confirm is not a duration such as 30s", NULL);
+		return;
+	}
+	json_open(&r, "InvalidCertificate", text, len, UPLOAD_MAX_BYTES, &err);
+	root = json_root(&r);
+	json_members(&root, names, N, m);
+	json_require(&m[CERTIFICATE]);
+	json_require(&m[KEY]);
+	rc = r.rc;
+	if (!rc && !e->server)
+		rc = vgw_err_set(&err, -EINVAL, "NoCertificate", NULL, "this agent has no TLS listener");
+	if (!rc)
+		rc = control_server_stage_certificate(e->server, json_string(&m[CERTIFICATE], ""),
+						      json_string(&m[KEY], ""), confirm_ms / 1000.0,
+						      on_staged, e, &err);
+	json_close(&r);
+	if (rc)
+		reply_failure(req, rc, &err);
+	else
+		control_reply(req, 200, "application/json", NULL, "{}", 2);
+}
+
+/* One or two certificates, as PEM. */
+static void put_client_ca(struct endpoints *e, struct control_request *req)
+{
+	struct vgw_err err = {0};
+	struct buf pem = {0};
+	size_t len;
+	const char *text = control_request_body(req, &len);
+	int rc;
+
+	buf_append(&pem, text, len > UPLOAD_MAX_BYTES ? 0 : len);
+	if (!e->server)
+		rc = vgw_err_set(&err, -EINVAL, "NoCertificate", NULL, "this agent has no TLS listener");
+	else
+		rc = control_server_set_client_ca(e->server, buf_str(&pem), &err);
+	buf_free(&pem);
+	if (rc)
+		reply_failure(req, rc, &err);
+	else
+		control_reply(req, 200, "application/json", NULL, "{}", 2);
 }
 
 static void get_livez(struct endpoints *e, struct control_request *req)
@@ -258,8 +344,15 @@ static const struct endpoint {
 	const char *path, *method;
 	void (*handle)(struct endpoints *e, struct control_request *req);
 } table[] = {
-	{"/v1/status", "GET", get_status},   {"/v1/spec", "GET", get_spec}, {"/v1/spec", "PUT", put_spec},
-	{"/v1/spec", "DELETE", delete_spec}, {"/livez", "GET", get_livez},  {"/readyz", "GET", get_readyz},
+	{"/v1/status", "GET", get_status},
+	{"/v1/spec", "GET", get_spec},
+	{"/v1/spec", "PUT", put_spec},
+	{"/v1/spec", "DELETE", delete_spec},
+	{"/v1/spec/confirm", "POST", post_confirm},
+	{"/v1/certificate", "PUT", put_certificate},
+	{"/v1/client-ca", "PUT", put_client_ca},
+	{"/livez", "GET", get_livez},
+	{"/readyz", "GET", get_readyz},
 };
 
 void endpoints_handle(void *ctx, struct control_request *req)
@@ -304,4 +397,9 @@ void endpoints_free(struct endpoints *e)
 		return;
 	gateway_on_revision(e->g, NULL, NULL);
 	free(e);
+}
+
+void endpoints_set_server(struct endpoints *e, struct control_server *server)
+{
+	e->server = server;
 }

@@ -24,12 +24,15 @@ void gateway_free(struct gateway *g);
 int gateway_start(struct gateway *g, const char *first_spec, struct vgw_err *err);
 
 /*
- * A new spec. LINES (may be NULL) gets the plan, a line each; *GENERATION and *REVISION are what the answer
- * says. -EINVAL refused, -ESTALE, -E2BIG; other -errno: the kernel or the store failed and the old spec is in
- * force again.
+ * A new spec. LINES (may be NULL) gets the plan, a line each. CONFIRM_MS above 0: it is stored only once
+ * gateway_confirm() comes; without that the one before is back after so long, or after a restart. -EINVAL
+ * refused, -ESTALE, -E2BIG; other -errno: the kernel or the store failed and the old spec is in force again.
  */
-int gateway_put(struct gateway *g, const char *text, size_t len, bool dry_run, struct buf *lines,
-		int64_t *generation, struct vgw_err *err);
+int gateway_put(struct gateway *g, const char *text, size_t len, bool dry_run, uint32_t confirm_ms,
+		struct buf *lines, int64_t *generation, struct vgw_err *err);
+/* Keeps a spec that waits to be confirmed. 0; -ENOENT when none does; -errno with ERR when it cannot be
+ * stored. */
+int gateway_confirm(struct gateway *g, struct vgw_err *err);
 /* Removes exactly what was configured and forgets the spec. */
 int gateway_delete(struct gateway *g, struct buf *lines, struct vgw_err *err);
 /* The accepted spec as it was sent, or NULL. */

@@ -11,10 +11,7 @@
 #include "vgw/model/status.h"
 #include "vgw/store.h"
 
-enum {
-	GATEWAY_DRIFT = 32,
-	GATEWAY_OBJECT = 64
-};
+enum { GATEWAY_DRIFT = 32, GATEWAY_OBJECT = 64 };
 
 /* What has been put back so far, and whether someone keeps changing it. */
 struct gateway_dispute {
@@ -40,7 +37,9 @@ struct gateway {
 	struct buf text;
 	int64_t applied; /* generation that is in the kernel; 0: none */
 	bool is_refused;
-	struct vgw_err refused; /* the stored spec, when it was refused */
+	struct vgw_err refused; /* the latest spec offered, when it was refused */
+	ev_timer confirm;	/* active while the spec waits to be confirmed */
+	struct buf before;	/* what is back otherwise; empty: no spec */
 
 	/* The last look, plan and result. */
 	struct host_view view; /* arena NULL: none yet */
@@ -48,7 +47,7 @@ struct gateway {
 	struct nft_table wanted_table;
 	bool in_sync;		  /* the second plan was empty */
 	struct vgw_err apply_err; /* reason "" when all went well */
-	struct host_record record;
+	struct plan_recorded record;
 
 	/* What made the next reconciliation due. */
 	bool table_dirty;
@@ -84,6 +83,10 @@ int gateway_reconcile(struct gateway *g, struct buf *lines);
 void gateway_reconcile_soon(struct gateway *g, int64_t ms);
 /* Take everything of ours off the host. */
 int gateway_remove(struct gateway *g, struct buf *lines, struct vgw_err *err);
+
+/* The spec that waits to be confirmed. */
+void gateway_confirm_init(struct gateway *g);
+void gateway_confirm_stop(struct gateway *g);
 
 struct gateway_dispute *gateway_dispute(struct gateway *g, const char *object);
 void gateway_link_object(const char *name, char out[GATEWAY_OBJECT]);

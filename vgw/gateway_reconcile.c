@@ -13,10 +13,7 @@
 #define TABLE_OBJECT "table inet " NFT_TABLE_NAME
 
 /* A table of more elements than this is not read back whole after a change of our own, but a while later. */
-enum {
-	READ_BACK_ELEMENTS = 5000,
-	READ_BACK_LATER_MS = 5000
-};
+enum { READ_BACK_ELEMENTS = 5000, READ_BACK_LATER_MS = 5000 };
 
 void gateway_link_object(const char *name, char out[GATEWAY_OBJECT])
 {
@@ -203,35 +200,30 @@ static void decide_op(struct turn *t, size_t i)
 		drift_add(t->g, object, op->kind == PLAN_NFT ? t->g->table_by : "", -1);
 }
 
-/* What an operation will replace is on disk before it is replaced. A value that is there already stays
- * recorded. */
+/* What an operation will replace is on disk before it is replaced. */
 static int record_op(struct turn *t, const struct plan_op *op, bool *changed)
 {
 	struct gateway *g = t->g;
 
 	if (op->kind == PLAN_LINK) {
 		const struct rt_link *have = rt_host_link(&t->view.rt, op->link.name);
-		const struct rt_link *before =
-			g->view.arena ? rt_host_link(&g->view.rt, op->link.name) : NULL;
-		struct ns_link was = {.mtu = have->mtu};
+		struct plan_was_link was = {.original = have->mtu, .set = op->link.mtu};
 
-		for (size_t i = 0; i < g->record.n_links; i++)
-			if (!strcmp(g->record.links[i].name, op->link.name) && (before || !g->view.arena))
-				return 0;
-		memcpy(was.name, have->name, NS_IFNAME);
+		memcpy(was.name, op->link.name, NS_IFNAME);
 		*changed = true;
-		return store_record_link(&g->record, &was);
+		/* A link that was not there at the last look is another one of the same name. */
+		return store_record_link(&g->record, &was,
+					 g->view.arena && !rt_host_link(&g->view.rt, op->link.name));
 	}
 	/* Forwarding stays on when we go: others may rely on it by then. */
 	if (op->kind == PLAN_SYSCTL && !strstr(op->sysctl.name, "forward")) {
-		struct ns_sysctl was = op->sysctl;
+		struct plan_was_sysctl was = {0};
 
-		for (size_t i = 0; i < g->record.n_sysctls; i++)
-			if (!strcmp(g->record.sysctls[i].name, op->sysctl.name))
-				return 0;
-		*changed = true;
-		if (sysctl_read(op->sysctl.name, was.value) < 0)
+		memcpy(was.name, op->sysctl.name, sizeof(was.name));
+		memcpy(was.set, op->sysctl.value, sizeof(was.set));
+		if (sysctl_read(was.name, was.original) < 0)
 			return 0;
+		*changed = true;
 		return store_record_sysctl(&g->record, &was);
 	}
 	return 0;
@@ -286,6 +278,26 @@ static void carry_out(struct turn *t)
 				d->out_of_range = results[i].rc == -EINVAL;
 		}
 	}
+}
+
+/* What has been given back is no longer recorded. */
+static void forget_restored(struct turn *t)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < t->plan.n; i++) {
+		const struct plan_op *op = &t->plan.ops[i];
+
+		if (op->kind == PLAN_LINK_RESTORE)
+			store_drop_link(&t->g->record, op->link.name);
+		else if (op->kind == PLAN_SYSCTL_RESTORE)
+			store_drop_sysctl(&t->g->record, op->sysctl.name);
+		else
+			continue;
+		changed = true;
+	}
+	if (changed && !t->err.reason[0])
+		store_write_record(&t->g->store, &t->g->record, &t->err);
 }
 
 static void log_drift(struct turn *t)
@@ -420,6 +432,7 @@ int gateway_reconcile(struct gateway *g, struct buf *lines)
 	}
 	if (!rc) {
 		carry_out(&t);
+		forget_restored(&t);
 		log_drift(&t);
 		g->table_dirty = false;
 		g->event_ms = 0;

@@ -12,10 +12,7 @@
 #include "vgw/gateway_internal.h"
 
 /* A document this young serves the next poll too. */
-enum {
-	BODY_FRESH_MS = 20,
-	MAX_WARNINGS = 64
-};
+enum { BODY_FRESH_MS = 20, MAX_WARNINGS = 64 };
 
 static void on_touch(struct ev_loop *loop, ev_timer *w, int revents)
 {
@@ -189,7 +186,7 @@ static void fill_by_interface(struct gateway *g, const struct spec_tunnel *t, st
 	out->original = out->actual;
 	for (size_t i = 0; i < g->record.n_links; i++)
 		if (!strcmp(g->record.links[i].name, t->interface))
-			out->original = g->record.links[i].mtu;
+			out->original = g->record.links[i].original;
 }
 
 static void fill_by_route(struct gateway *g, const struct spec_tunnel *t, struct status_tunnel *out)

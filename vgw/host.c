@@ -221,7 +221,7 @@ static void observe_sysctl(struct host_view *v, const char *name)
 	o->n_sysctls++;
 }
 
-static int observe_values(struct host_view *v, const struct spec *spec, const struct host_record *record)
+static int observe_values(struct host_view *v, const struct spec *spec, const struct plan_recorded *record)
 {
 	static const char *const names[] = {"net/ipv4/ip_forward",
 					    "net/netfilter/nf_conntrack_tcp_be_liberal",
@@ -253,7 +253,7 @@ static int observe_values(struct host_view *v, const struct spec *spec, const st
 	return 0;
 }
 
-int host_look(struct host *h, const struct spec *spec, const struct host_record *record,
+int host_look(struct host *h, const struct spec *spec, const struct plan_recorded *record,
 	      const struct nft_table *table, struct host_view *out, struct vgw_err *err)
 {
 	int rc;
@@ -294,18 +294,14 @@ void host_view_free(struct host_view *v)
 }
 
 int host_plan(const struct host *h, const struct spec *spec, const struct wanted_verdict *const *verdicts,
-	      const struct host_record *record, struct host_view *view, struct netstate *wanted,
+	      const struct plan_recorded *record, struct host_view *view, struct netstate *wanted,
 	      struct plan *plan, struct vgw_err *err)
 {
 	struct wanted_input in = {.spec = spec, .host = &view->facts, .verdicts = verdicts};
-	struct plan_recorded recorded = {.links = record->links,
-					 .n_links = record->n_links,
-					 .sysctls = record->sysctls,
-					 .n_sysctls = record->n_sysctls};
 	int rc = wanted_make(&in, view->arena, wanted);
 
 	if (!rc)
-		rc = netplan_make(wanted, &h->features, h->config->protect, &view->observed, &recorded,
+		rc = netplan_make(wanted, &h->features, h->config->protect, &view->observed, record,
 				  view->arena, plan);
 	return rc ? vgw_err_set(err, rc, "OutOfMemory", "plan", "no memory") : 0;
 }

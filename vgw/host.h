@@ -18,14 +18,6 @@ struct host {
 	const struct config *config;
 };
 
-/* What was replaced, and so is given back: applied.json. */
-struct host_record {
-	struct ns_link *links; /* the MTU of before */
-	size_t n_links;
-	struct ns_sysctl *sysctls; /* the value of before; forwarding is not among them: it stays on */
-	size_t n_sysctls;
-};
-
 /* One look at the host, all in one arena. */
 struct host_view {
 	struct arena *arena;
@@ -43,13 +35,13 @@ void host_close(struct host *h);
  * Observes everything that SPEC (may be NULL) and RECORD are about. TABLE: a table observed before and known
  * to be unchanged, or NULL to read it.
  */
-int host_look(struct host *h, const struct spec *spec, const struct host_record *record,
+int host_look(struct host *h, const struct spec *spec, const struct plan_recorded *record,
 	      const struct nft_table *table, struct host_view *out, struct vgw_err *err);
 void host_view_free(struct host_view *v);
 
 /* (spec, verdicts, view) → wanted state and plan, in the view's arena. */
 int host_plan(const struct host *h, const struct spec *spec, const struct wanted_verdict *const *verdicts,
-	      const struct host_record *record, struct host_view *view, struct netstate *wanted,
+	      const struct plan_recorded *record, struct host_view *view, struct netstate *wanted,
 	      struct plan *plan, struct vgw_err *err);
 
 /*

@@ -13,7 +13,7 @@ struct local {
 	struct config *config;
 	struct store store;
 	struct host host;
-	struct host_record record;
+	struct plan_recorded record;
 	struct host_view view;
 	struct spec *spec, *stored;
 };

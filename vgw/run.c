@@ -17,9 +17,7 @@
 #include "vgw/notify.h"
 
 /* A loop whose checks are this late does not turn as it should: the watchdog is left hungry. */
-enum {
-	OVERDUE_MAX_MS = 5000
-};
+enum { OVERDUE_MAX_MS = 5000 };
 #define LISTEN_RETRY_S 1.0
 #define SOCKET_GROUP   "vgw-agent"
 
@@ -89,6 +87,7 @@ static int open_server(struct service *s, bool tls, struct vgw_err *err)
 		return rc;
 	s->tls = tls;
 	gateway_set_server(s->gateway, s->server);
+	endpoints_set_server(s->endpoints, tls ? s->server : NULL);
 	return 0;
 }
 
@@ -109,6 +108,7 @@ static void try_tls(struct service *s)
 	if (!files_there(s->config))
 		return;
 	gateway_set_server(s->gateway, NULL);
+	endpoints_set_server(s->endpoints, NULL);
 	control_server_free(s->server);
 	s->server = NULL;
 	if (open_server(s, true, &err) < 0) {

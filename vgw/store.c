@@ -11,13 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "netcfg/base/log.h"
 #include "vgw/file.h"
 #include "vgw/model/json_reader.h"
 
-enum {
-	RECORD_MAX_BYTES = 1 << 20,
-	RECORD_MAX_ENTRIES = 4096
-};
+enum { RECORD_MAX_BYTES = 1 << 20, RECORD_MAX_ENTRIES = 4096 };
 
 int store_open(struct store *s, const char *directory, struct vgw_err *err)
 {
@@ -26,7 +24,7 @@ int store_open(struct store *s, const char *directory, struct vgw_err *err)
 	    (int)sizeof(s->spec_path) - 16)
 		return vgw_err_set(err, -ENAMETOOLONG, "FileError", directory, "the path is too long");
 	snprintf(s->applied_path, sizeof(s->applied_path), "%s/applied.json", directory);
-	snprintf(s->lock_path, sizeof(s->lock_path), "%s/lock", directory);
+	snprintf(s->directory, sizeof(s->directory), "%s", directory);
 	if (mkdir(directory, 0750) < 0 && errno != EEXIST)
 		return vgw_err_set(err, -errno, "FileError", directory, "cannot make it: %s",
 				   strerror(errno));
@@ -42,15 +40,15 @@ void store_close(struct store *s)
 
 int store_lock(struct store *s, struct vgw_err *err)
 {
-	int fd = open(s->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0640), rc;
+	int fd = open(s->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
 
 	if (fd < 0)
-		return vgw_err_set(err, -errno, "FileError", s->lock_path, "cannot open it: %s",
+		return vgw_err_set(err, -errno, "FileError", s->directory, "cannot open it: %s",
 				   strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
 		close(fd);
-		return vgw_err_set(err, rc, rc == -EBUSY ? "AlreadyRunning" : "FileError", s->lock_path, "%s",
+		return vgw_err_set(err, rc, rc == -EBUSY ? "AlreadyRunning" : "FileError", s->directory, "%s",
 				   rc == -EBUSY ? "another vgw-agent uses this state directory"
 						: strerror(-rc));
 	}
@@ -68,22 +66,24 @@ int store_write_spec(const struct store *s, const char *text, size_t len, struct
 	return file_replace(s->spec_path, text, len, 0640, err);
 }
 
-void store_record_free(struct host_record *r)
+void store_record_free(struct plan_recorded *r)
 {
 	free(r->links);
 	free(r->sysctls);
 	memset(r, 0, sizeof(*r));
 }
 
-int store_record_link(struct host_record *r, const struct ns_link *was)
+int store_record_link(struct plan_recorded *r, const struct plan_was_link *was, bool fresh)
 {
-	struct ns_link *links;
+	struct plan_was_link *links;
 
 	for (size_t i = 0; i < r->n_links; i++) {
-		if (!strcmp(r->links[i].name, was->name)) {
-			r->links[i] = *was;
-			return 0;
-		}
+		if (strcmp(r->links[i].name, was->name))
+			continue;
+		r->links[i].set = was->set;
+		if (fresh)
+			r->links[i].original = was->original;
+		return 0;
 	}
 	links = realloc(r->links, (r->n_links + 1) * sizeof(*links));
 	if (!links)
@@ -93,15 +93,15 @@ int store_record_link(struct host_record *r, const struct ns_link *was)
 	return 0;
 }
 
-int store_record_sysctl(struct host_record *r, const struct ns_sysctl *was)
+int store_record_sysctl(struct plan_recorded *r, const struct plan_was_sysctl *was)
 {
-	struct ns_sysctl *sysctls;
+	struct plan_was_sysctl *sysctls;
 
 	for (size_t i = 0; i < r->n_sysctls; i++) {
-		if (!strcmp(r->sysctls[i].name, was->name)) {
-			r->sysctls[i] = *was;
-			return 0;
-		}
+		if (strcmp(r->sysctls[i].name, was->name))
+			continue;
+		memcpy(r->sysctls[i].set, was->set, sizeof(was->set));
+		return 0;
 	}
 	sysctls = realloc(r->sysctls, (r->n_sysctls + 1) * sizeof(*sysctls));
 	if (!sysctls)
@@ -111,63 +111,80 @@ int store_record_sysctl(struct host_record *r, const struct ns_sysctl *was)
 	return 0;
 }
 
-static int read_links(const struct json_value *list, struct host_record *out)
+void store_drop_link(struct plan_recorded *r, const char *name)
 {
-	enum {
-		NAME,
-		MTU,
-		N
-	};
-	static const char *const names[N] = {"name", "originalMtu"};
+	for (size_t i = 0; i < r->n_links; i++)
+		if (!strcmp(r->links[i].name, name))
+			r->links[i--] = r->links[--r->n_links];
+}
+
+void store_drop_sysctl(struct plan_recorded *r, const char *name)
+{
+	for (size_t i = 0; i < r->n_sysctls; i++)
+		if (!strcmp(r->sysctls[i].name, name))
+			r->sysctls[i--] = r->sysctls[--r->n_sysctls];
+}
+
+static int read_links(const struct json_value *list, struct plan_recorded *out)
+{
+	enum { NAME, ORIGINAL, SET, N };
+	static const char *const names[N] = {"name", "originalMtu", "mtu"};
 	struct json_value m[N];
 	int rc = 0;
 
 	json_array(list, RECORD_MAX_ENTRIES);
 	for (struct json_value e = json_elements(list); e.item && !rc; json_next(&e)) {
-		struct ns_link l = {0};
+		struct plan_was_link l = {0};
 
 		json_members(&e, names, N, m);
 		json_require(&m[NAME]);
-		json_require(&m[MTU]);
+		json_require(&m[ORIGINAL]);
+		json_require(&m[SET]);
 		strncpy(l.name, json_string(&m[NAME], ""), NS_IFNAME - 1);
-		l.mtu = (uint32_t)json_int(&m[MTU], 0, INT32_MAX, 0);
-		rc = store_record_link(out, &l);
+		l.original = (uint32_t)json_int(&m[ORIGINAL], 0, INT32_MAX, 0);
+		l.set = (uint32_t)json_int(&m[SET], 0, INT32_MAX, 0);
+		rc = store_record_link(out, &l, false);
 	}
 	return rc;
 }
 
-static int read_sysctls(const struct json_value *list, struct host_record *out)
+static int read_sysctls(const struct json_value *list, struct plan_recorded *out)
 {
-	enum {
-		NAME,
-		VALUE,
-		N
-	};
-	static const char *const names[N] = {"name", "originalValue"};
+	enum { NAME, ORIGINAL, SET, N };
+	static const char *const names[N] = {"name", "originalValue", "value"};
 	struct json_value m[N];
 	int rc = 0;
 
 	json_array(list, RECORD_MAX_ENTRIES);
 	for (struct json_value e = json_elements(list); e.item && !rc; json_next(&e)) {
-		struct ns_sysctl s = {0};
+		struct plan_was_sysctl s = {0};
 
 		json_members(&e, names, N, m);
 		json_require(&m[NAME]);
-		json_require(&m[VALUE]);
-		strncpy(s.name, json_string(&m[NAME], ""), sizeof(s.name) - 1);
-		strncpy(s.value, json_string(&m[VALUE], ""), sizeof(s.value) - 1);
+		json_require(&m[ORIGINAL]);
+		json_require(&m[SET]);
+		snprintf(s.name, sizeof(s.name), "%s", json_string(&m[NAME], ""));
+		snprintf(s.original, sizeof(s.original), "%s", json_string(&m[ORIGINAL], ""));
+		snprintf(s.set, sizeof(s.set), "%s", json_string(&m[SET], ""));
 		rc = store_record_sysctl(out, &s);
 	}
 	return rc;
 }
 
-int store_read_record(const struct store *s, struct host_record *out, struct vgw_err *err)
+static void set_aside(const struct store *s, const struct vgw_err *err)
 {
-	enum {
-		LINKS,
-		SYSCTLS,
-		N
-	};
+	char broken[4112];
+
+	snprintf(broken, sizeof(broken), "%s.broken", s->applied_path);
+	if (rename(s->applied_path, broken) < 0)
+		broken[0] = '\0';
+	log_error("record: %s: %s; kept as %s: the values of before are not known", s->applied_path,
+		  err->text, broken);
+}
+
+int store_read_record(const struct store *s, struct plan_recorded *out, struct vgw_err *err)
+{
+	enum { LINKS, SYSCTLS, N };
 	static const char *const names[N] = {"links", "sysctls"};
 	struct json_value root, m[N];
 	struct json_reader r;
@@ -187,12 +204,16 @@ int store_read_record(const struct store *s, struct host_record *out, struct vgw
 		rc = r.rc;
 	json_close(&r);
 	buf_free(&text);
-	if (rc)
-		store_record_free(out);
-	return rc;
+	if (!rc)
+		return 0;
+	/* The data plane must come up all the same; what can be known of the old values is kept for people.
+	 */
+	store_record_free(out);
+	set_aside(s, err);
+	return rc == -ENOMEM ? rc : 0;
 }
 
-static cJSON *record_json(const struct host_record *r)
+static cJSON *record_json(const struct plan_recorded *r)
 {
 	cJSON *root = cJSON_CreateObject();
 	cJSON *links = cJSON_AddArrayToObject(root, "links"),
@@ -202,20 +223,22 @@ static cJSON *record_json(const struct host_record *r)
 		cJSON *o = cJSON_CreateObject();
 
 		cJSON_AddStringToObject(o, "name", r->links[i].name);
-		cJSON_AddNumberToObject(o, "originalMtu", r->links[i].mtu);
+		cJSON_AddNumberToObject(o, "originalMtu", r->links[i].original);
+		cJSON_AddNumberToObject(o, "mtu", r->links[i].set);
 		cJSON_AddItemToArray(links, o);
 	}
 	for (size_t i = 0; i < r->n_sysctls; i++) {
 		cJSON *o = cJSON_CreateObject();
 
 		cJSON_AddStringToObject(o, "name", r->sysctls[i].name);
-		cJSON_AddStringToObject(o, "originalValue", r->sysctls[i].value);
+		cJSON_AddStringToObject(o, "originalValue", r->sysctls[i].original);
+		cJSON_AddStringToObject(o, "value", r->sysctls[i].set);
 		cJSON_AddItemToArray(sysctls, o);
 	}
 	return root;
 }
 
-int store_write_record(const struct store *s, const struct host_record *r, struct vgw_err *err)
+int store_write_record(const struct store *s, const struct plan_recorded *r, struct vgw_err *err)
 {
 	cJSON *root = record_json(r);
 	char *text = root ? cJSON_Print(root) : NULL;

@@ -6,8 +6,8 @@
 #include "vgw/host.h"
 
 struct store {
-	char spec_path[4096], applied_path[4096], lock_path[4096];
-	int lock; /* -1: not held */
+	char spec_path[4096], applied_path[4096], directory[4096];
+	int lock; /* the directory, flock(2)ed; -1: not held */
 };
 
 /* DIRECTORY is made when missing. 0 or -errno with ERR. */
@@ -21,13 +21,20 @@ int store_lock(struct store *s, struct vgw_err *err);
 int store_read_spec(const struct store *s, struct buf *out, struct vgw_err *err);
 int store_write_spec(const struct store *s, const char *text, size_t len, struct vgw_err *err);
 
-/* The record, with arrays from malloc (store_record_free). A missing file is an empty record. */
-int store_read_record(const struct store *s, struct host_record *out, struct vgw_err *err);
-int store_write_record(const struct store *s, const struct host_record *r, struct vgw_err *err);
-void store_record_free(struct host_record *r);
-/* Add or change one value of a record. 0 or -ENOMEM. */
-int store_record_link(struct host_record *r, const struct ns_link *was);
-int store_record_sysctl(struct host_record *r, const struct ns_sysctl *was);
+/* The record, with arrays from malloc (store_record_free). A missing file is an empty record; a broken one
+ * too, and it is kept beside as applied.json.broken. */
+int store_read_record(const struct store *s, struct plan_recorded *out, struct vgw_err *err);
+int store_write_record(const struct store *s, const struct plan_recorded *r, struct vgw_err *err);
+void store_record_free(struct plan_recorded *r);
+/*
+ * Note that a value is about to be replaced by SET. What was there before the first of ours stays noted,
+ * unless FRESH says that the object is another one now. 0 or -ENOMEM.
+ */
+int store_record_link(struct plan_recorded *r, const struct plan_was_link *was, bool fresh);
+int store_record_sysctl(struct plan_recorded *r, const struct plan_was_sysctl *was);
+/* The value has been given back. */
+void store_drop_link(struct plan_recorded *r, const char *name);
+void store_drop_sysctl(struct plan_recorded *r, const char *name);
 
 /* Both files go: nothing is configured any more. */
 int store_clear(const struct store *s, struct vgw_err *err);

@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	ARENA_BLOCK = 16384
-};
+enum { ARENA_BLOCK = 16384 };
 
 struct arena_block {
 	struct arena_block *next;

@@ -16,10 +16,7 @@
 #include "netcfg/model/nft_table.h"
 
 /* A flood of events overflows any buffer; a larger one only makes it rarer. */
-enum {
-	MONITOR_BUFFER = 4 << 20,
-	MONITOR_READS = 64
-};
+enum { MONITOR_BUFFER = 4 << 20, MONITOR_READS = 64 };
 
 struct monitor {
 	struct mnl_socket *sockets[MONITOR_SOCKETS];

@@ -6,6 +6,8 @@
 #ifndef NETCFG_KERNEL_MONITOR_H
 #define NETCFG_KERNEL_MONITOR_H
 
+#include <stdint.h>
+
 #include "netcfg/base/err.h"
 
 enum monitor_bits {
@@ -25,9 +27,7 @@ struct monitor_report {
 
 struct monitor;
 
-enum {
-	MONITOR_SOCKETS = 2
-};
+enum { MONITOR_SOCKETS = 2 };
 
 /* OWN: the netlink ports whose changes are ours. 0 or -errno with ERR. */
 int monitor_open(const uint32_t *own, unsigned n_own, struct monitor **out, struct vgw_err *err);

@@ -14,9 +14,7 @@
 #include "netcfg/kernel/nft_internal.h"
 
 /* An attribute's length has 16 bits: a list of elements is split well below that. */
-enum {
-	ELEMENTS_BYTES = 60000
-};
+enum { ELEMENTS_BYTES = 60000 };
 
 static int put_table(struct nft_batch *b, uint16_t type, uint32_t flags)
 {

@@ -25,10 +25,7 @@ struct nft_batch {
 	uint32_t first_seq;
 	char *scratch; /* one message */
 };
-enum {
-	NFT_PLACE = 48,
-	NFT_SCRATCH = 1 << 17
-};
+enum { NFT_PLACE = 48, NFT_SCRATCH = 1 << 17 };
 
 int nft_batch_begin(struct nft_batch *b, struct nft *n);
 /* A message's header in the scratch buffer; PLACE names it in errors. */

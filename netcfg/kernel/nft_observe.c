@@ -15,9 +15,7 @@
 
 #include "netcfg/kernel/nft_internal.h"
 
-enum {
-	OBSERVE_TRIES = 20
-};
+enum { OBSERVE_TRIES = 20 };
 
 struct observer {
 	struct nft *nft;

@@ -18,9 +18,7 @@
 #include "netcfg/kernel/nft_internal.h"
 
 /* Errors of one failed transaction: the kernel reports each message. */
-enum {
-	RECEIVE_BUFFER = 1 << 20
-};
+enum { RECEIVE_BUFFER = 1 << 20 };
 
 int nft_open(struct nft **out, struct vgw_err *err)
 {

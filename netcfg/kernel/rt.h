@@ -7,9 +7,7 @@
 #include "netcfg/model/netstate.h"
 
 /* Our mark on routes: shipped as "vgw-agent" in rt_protos.d. */
-enum {
-	RT_PROTOCOL_VGW = 86
-};
+enum { RT_PROTOCOL_VGW = 86 };
 
 struct rt;
 

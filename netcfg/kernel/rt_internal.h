@@ -8,9 +8,7 @@
 
 #include "netcfg/kernel/rt.h"
 
-enum {
-	RT_TRIES = 20
-};
+enum { RT_TRIES = 20 };
 
 struct rt {
 	struct nl_sock *socket;

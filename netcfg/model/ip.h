@@ -14,11 +14,7 @@ enum ip_family {
 };
 
 /* Longest text of each, NUL included (RFC 5952; an endpoint is "[v6]:port"). */
-enum {
-	IP_ADDR_STRLEN = 46,
-	IP_PREFIX_STRLEN = 50,
-	IP_ENDPOINT_STRLEN = 54
-};
+enum { IP_ADDR_STRLEN = 46, IP_PREFIX_STRLEN = 50, IP_ENDPOINT_STRLEN = 54 };
 
 /* `bytes` in network byte order; 4 used for IPv4, the rest zero, so that memcmp compares. */
 struct ip_addr {

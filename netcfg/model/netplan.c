@@ -154,28 +154,33 @@ static void plan_removals(struct planner *p)
 			op->route = *have;
 	}
 	for (size_t i = 0; i < p->recorded->n_links; i++) {
-		const struct ns_link *was = &p->recorded->links[i];
+		const struct plan_was_link *was = &p->recorded->links[i];
 		const struct ns_link *have = find_link(p->observed->links, p->observed->n_links, was->name);
 
-		if (!have || have->mtu == was->mtu ||
+		if (!have || have->mtu != was->set || was->original == was->set ||
 		    find_link(p->wanted->links, p->wanted->n_links, was->name))
 			continue;
-		op = add_opf(p, PLAN_LINK_RESTORE, "- link %s mtu %u -> %u", was->name, have->mtu, was->mtu);
-		if (op)
-			op->link = *was;
+		op = add_opf(p, PLAN_LINK_RESTORE, "- link %s mtu %u -> %u", was->name, have->mtu,
+			     was->original);
+		if (!op)
+			continue;
+		op->link = *have;
+		op->link.mtu = was->original;
 	}
 	for (size_t i = 0; i < p->recorded->n_sysctls; i++) {
-		const struct ns_sysctl *was = &p->recorded->sysctls[i];
+		const struct plan_was_sysctl *was = &p->recorded->sysctls[i];
 		const struct ns_sysctl *have =
 			find_sysctl(p->observed->sysctls, p->observed->n_sysctls, was->name);
 
-		if (!have || !strcmp(have->value, was->value) ||
+		if (!have || strcmp(have->value, was->set) || !strcmp(was->original, was->set) ||
 		    find_sysctl(p->wanted->sysctls, p->wanted->n_sysctls, was->name))
 			continue;
 		op = add_opf(p, PLAN_SYSCTL_RESTORE, "- sysctl %s %s -> %s", was->name, have->value,
-			     was->value);
-		if (op)
-			op->sysctl = *was;
+			     was->original);
+		if (!op)
+			continue;
+		op->sysctl = *have;
+		memcpy(op->sysctl.value, was->original, sizeof(was->original));
 	}
 }
 

@@ -43,11 +43,22 @@ struct plan_observed {
 	size_t n_sysctls;
 };
 
+/* A value that we replaced: given back only while ours is still there. Someone else's is not ours to undo. */
+struct plan_was_link {
+	char name[NS_IFNAME];
+	uint32_t original, set; /* MTU */
+};
+
+struct plan_was_sysctl {
+	char name[NS_SYSCTL_NAME];
+	char original[NS_SYSCTL_VALUE], set[NS_SYSCTL_VALUE];
+};
+
 /* What was there before us, from applied.json. */
 struct plan_recorded {
-	const struct ns_link *links; /* `mtu`: the value replaced */
+	struct plan_was_link *links;
 	size_t n_links;
-	const struct ns_sysctl *sysctls; /* `value`: the value replaced */
+	struct plan_was_sysctl *sysctls;
 	size_t n_sysctls;
 };
 

@@ -16,17 +16,9 @@
 #include "netcfg/model/ip.h"
 
 /* IFNAMSIZ of linux/if.h, NUL included; unused bytes are zero. */
-enum {
-	NS_IFNAME = 16,
-	NS_SYSCTL_NAME = 64,
-	NS_SYSCTL_VALUE = 16
-};
+enum { NS_IFNAME = 16, NS_SYSCTL_NAME = 64, NS_SYSCTL_VALUE = 16 };
 
-enum ns_balance {
-	NS_ROUNDROBIN,
-	NS_RANDOM,
-	NS_SOURCE
-};
+enum ns_balance { NS_ROUNDROBIN, NS_RANDOM, NS_SOURCE };
 
 /* One address, IP protocol number and port. */
 struct ns_port {

@@ -5,9 +5,7 @@
 
 #include "netcfg/model/nft_table.h"
 
-enum {
-	RULE_MAX = 24
-};
+enum { RULE_MAX = 24 };
 
 struct rule_text {
 	struct nx x[RULE_MAX];

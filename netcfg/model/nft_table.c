@@ -113,7 +113,8 @@ int nft_table_copy(const struct nft_table *t, struct arena *arena, struct nft_ta
 
 		c->rules = duplicate(arena, c->rules, c->n_rules, sizeof(*c->rules), &failed);
 		for (size_t j = 0; j < c->n_rules && !failed; j++)
-			c->rules[j].x = duplicate(arena, c->rules[j].x, c->rules[j].n, sizeof(struct nx), &failed);
+			c->rules[j].x =
+				duplicate(arena, c->rules[j].x, c->rules[j].n, sizeof(struct nx), &failed);
 	}
 	return failed ? -ENOMEM : 0;
 }

@@ -22,14 +22,8 @@
 #define NFT_TABLE_NAME "vgw_agent"
 
 /* nft(8)'s number of the type of interface names. */
-enum {
-	NFT_TYPE_IFNAME = 41
-};
-enum {
-	NFT_EXACT = 64,
-	NFT_NAME = 32,
-	NFT_DATA = 16
-};
+enum { NFT_TYPE_IFNAME = 41 };
+enum { NFT_EXACT = 64, NFT_NAME = 32, NFT_DATA = 16 };
 
 enum nft_group {
 	NFT_GROUP_REFUSE = 0,

@@ -15,9 +15,7 @@
 #include "vgw/probe/check.h"
 
 /* Where the time-out is not what is tried, it is far away. */
-enum {
-	FAR_MS = 60000
-};
+enum { FAR_MS = 60000 };
 
 /* SubjectAltName values: iPAddress entries (context tag 7), RFC 5280 4.2.1.6. */
 static const unsigned char san_gateway[] = {0x30, 12, 0x87, 4, 127, 0, 0, 1, 0x87, 4, 192, 168, 150, 1};

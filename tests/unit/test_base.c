@@ -152,10 +152,7 @@ static void buf_fails_for_good(void **state)
 static void arena_gives(void **state)
 {
 	static const size_t sizes[] = {0, 1, 7, 16, 17, 1000, 1024, 16384, 16385, 100000, 3};
-	enum {
-		ROUNDS = 20,
-		SIZES = sizeof(sizes) / sizeof(sizes[0])
-	};
+	enum { ROUNDS = 20, SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 	struct arena *a = arena_new();
 	unsigned char *p[ROUNDS * SIZES];
 

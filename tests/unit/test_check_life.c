@@ -242,9 +242,7 @@ static void on_tally(void *ctx, const struct check_result *result)
 
 static void test_many_at_once(void **state)
 {
-	enum {
-		MANY = 200
-	};
+	enum { MANY = 200 };
 	struct server quick = {.manners = REPLY, .reply = OK_REPLY, .identity = &good};
 	struct server slow = {.manners = NEVER_ACCEPT};
 	struct spec_check spec = {.type = SPEC_CHECK_HTTPS, .path = "/", .timeout_ms = FAR_MS, .ca = ""};

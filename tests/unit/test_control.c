@@ -237,9 +237,7 @@ static void framing(void **state)
 
 static void pipelines(void **state)
 {
-	enum {
-		REQUESTS = 500
-	};
+	enum { REQUESTS = 500 };
 	static const char release[] = "POST /release HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n";
 	struct control_config config = fx_config();
 	struct buf flood = {0}, got = {0};

@@ -12,10 +12,7 @@
 
 #include "vgw/control/http.h"
 
-enum {
-	LIMIT_HEADER = 256,
-	LIMIT_BODY = 64
-};
+enum { LIMIT_HEADER = 256, LIMIT_BODY = 64 };
 
 #define HOST "Host: a\r\n"
 

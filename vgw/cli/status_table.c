@@ -7,9 +7,7 @@
 #include "vgw/cli/status_value.h"
 #include "vgw/cli/text.h"
 
-enum {
-	CERTIFICATE_SOON = 30
-}; /* days left that deserve a colour */
+enum { CERTIFICATE_SOON = 30 }; /* days left that deserve a colour */
 
 struct view {
 	struct table_page page;

@@ -9,9 +9,7 @@
 
 #include "vgw/cli/text.h"
 
-enum {
-	NARROWEST_CAP = 24
-}; /* a cell of an inner column is never cut below this */
+enum { NARROWEST_CAP = 24 }; /* a cell of an inner column is never cut below this */
 
 struct table_cell {
 	const char *text;

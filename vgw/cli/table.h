@@ -25,10 +25,7 @@ struct table_page {
 	unsigned width; /* columns; 0: as wide as it gets */
 };
 
-enum {
-	TABLE_MAX_COLUMNS = 16,
-	TABLE_MAX_PIECES = 3 * TABLE_MAX_COLUMNS + 1
-};
+enum { TABLE_MAX_COLUMNS = 16, TABLE_MAX_PIECES = 3 * TABLE_MAX_COLUMNS + 1 };
 
 /* One line in the making: put pieces, then end it. A piece's text must live until then. */
 struct table_line {

@@ -20,9 +20,7 @@
 #define CLEAR_BELOW   "\x1b[J"
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
-enum {
-	N_ENDING = sizeof(ending) / sizeof(ending[0])
-};
+enum { N_ENDING = sizeof(ending) / sizeof(ending[0]) };
 
 static volatile sig_atomic_t stopped;
 static struct sigaction former[N_ENDING];

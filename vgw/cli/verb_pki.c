@@ -28,9 +28,7 @@ static int make(const char *dir, const char *name, const struct cli_list *addres
 {
 	static const char *const files[] = {"ca.crt",	  "ca.key",	"server.crt",
 					    "server.key", "client.crt", "client.key"};
-	enum {
-		N = sizeof(files) / sizeof(files[0])
-	};
+	enum { N = sizeof(files) / sizeof(files[0]) };
 	struct timespec before[N], after;
 	struct vgw_err err = {0};
 	int rc;

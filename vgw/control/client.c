@@ -20,11 +20,7 @@
 #include "vgw/control/pem_file.h"
 #include "vgw/control/tls.h"
 
-enum {
-	RESPONSE_MAX = 64 << 20,
-	RESPONSE_HEADER_MAX = 64 << 10,
-	TIMEOUT_DEFAULT = 30
-};
+enum { RESPONSE_MAX = 64 << 20, RESPONSE_HEADER_MAX = 64 << 10, TIMEOUT_DEFAULT = 30 };
 
 struct exchange {
 	int fd;

@@ -6,9 +6,7 @@
 #include <strings.h>
 
 /* Buffers up to this size stay with an idle connection, so that small polls allocate nothing. */
-enum {
-	HTTP_KEEP = 2048
-};
+enum { HTTP_KEEP = 2048 };
 
 static int refuse(struct http_message *m, unsigned status, const char *reason, const char *detail)
 {

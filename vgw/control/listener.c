@@ -16,10 +16,7 @@
 
 #include "netcfg/base/log.h"
 
-enum {
-	LISTEN_BACKLOG = 128,
-	ACCEPTS_PER_TURN = 16
-};
+enum { LISTEN_BACKLOG = 128, ACCEPTS_PER_TURN = 16 };
 
 /* Descriptors or memory have run out: the backlog would make the loop spin, so look again a little later. */
 static void pause_accepting(struct control_server *s)

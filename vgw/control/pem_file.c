@@ -9,9 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-	PEM_FILE_MAX = 1 << 20
-};
+enum { PEM_FILE_MAX = 1 << 20 };
 
 int pem_file_read(const char *path, struct buf *out, struct vgw_err *err)
 {

@@ -8,6 +8,7 @@
 #include <mbedtls/error.h>
 #include <mbedtls/oid.h>
 #include <mbedtls/pem.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,11 +31,7 @@ enum {
 	NAME_SIZE = 128
 };
 
-enum pki_use {
-	PKI_CA,
-	PKI_SERVER,
-	PKI_CLIENT
-};
+enum pki_use { PKI_CA, PKI_SERVER, PKI_CLIENT };
 
 struct pki_names {
 	const char *dns; /* NULL: none */
@@ -350,6 +347,15 @@ static int collect_names(const char *name, const char *const *addresses, size_t 
 	return 0;
 }
 
+static bool leaf_there(const char *dir, const char *leaf)
+{
+	char crt[4096], key[4096];
+
+	snprintf(crt, sizeof(crt), "%s/%s.crt", dir, leaf);
+	snprintf(key, sizeof(key), "%s/%s.key", dir, leaf);
+	return access(crt, F_OK) == 0 && access(key, F_OK) == 0;
+}
+
 int pki_make(const char *dir, const char *name, const char *const *addresses, size_t n, struct vgw_err *err)
 {
 	static const struct pki_names none;
@@ -368,9 +374,9 @@ int pki_make(const char *dir, const char *name, const char *const *addresses, si
 	cn = names.dns && strlen(names.dns) <= 64 ? names.dns : !names.dns ? addresses[0] : "vgw-agent";
 	mbedtls_pk_init(&ca.key);
 	rc = open_ca(dir, &ca, err);
-	if (!rc)
+	if (!rc && (name || n || !leaf_there(dir, "server")))
 		rc = make_leaf(dir, "server", PKI_SERVER, cn, &names, &ca, err);
-	if (!rc)
+	if (!rc && !leaf_there(dir, "client"))
 		rc = make_leaf(dir, "client", PKI_CLIENT, "controller", &none, &ca, err);
 	mbedtls_pk_free(&ca.key);
 	return rc;

@@ -16,11 +16,7 @@
 #include "netcfg/base/err.h"
 #include "netcfg/model/ip.h"
 
-enum control_role {
-	CONTROL_ROLE_NONE,
-	CONTROL_ROLE_READER,
-	CONTROL_ROLE_WRITER
-};
+enum control_role { CONTROL_ROLE_NONE, CONTROL_ROLE_READER, CONTROL_ROLE_WRITER };
 
 struct control_client {
 	const char *name;

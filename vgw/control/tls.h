@@ -25,10 +25,7 @@ void tls_pem_free(struct tls_pem *pem);
 /* Parsed certificate, key, CAs and configuration. Counted: connections outlive a replacement. */
 struct tls_context;
 
-enum tls_side {
-	TLS_SERVER,
-	TLS_CLIENT
-};
+enum tls_side { TLS_SERVER, TLS_CLIENT };
 
 /*
  * Parses and checks that the key belongs to the certificate. The peer's certificate will be required and

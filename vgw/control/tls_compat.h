@@ -48,15 +48,9 @@ int64_t tls_compat_time(const mbedtls_x509_time *t);
 bool tls_compat_san_has_addr(const mbedtls_x509_crt *crt, const struct ip_addr *addr);
 
 /* GeneralName tags in subject_alt_names (RFC 5280 4.2.1.6), context-specific, primitive. */
-enum {
-	TLS_SAN_DNS = 0x82,
-	TLS_SAN_URI = 0x86,
-	TLS_SAN_IP = 0x87
-};
+enum { TLS_SAN_DNS = 0x82, TLS_SAN_URI = 0x86, TLS_SAN_IP = 0x87 };
 
 /* How far ahead of our clock a notBefore may be: fresh machines boot with a clock that lags (seconds). */
-enum {
-	TLS_NOT_BEFORE_TOLERANCE = 300
-};
+enum { TLS_NOT_BEFORE_TOLERANCE = 300 };
 
 #endif

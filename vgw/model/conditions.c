@@ -219,7 +219,8 @@ static void judge_ready(struct status *s)
 	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
 		const struct status_condition *c = &s->conditions[needed[i]];
 
-		if (c->status != STATUS_FALSE)
+		/* A refused spec leaves the one in force as it is. */
+		if (c->status != STATUS_FALSE || (needed[i] == CONDITION_SPEC_ACCEPTED && s->spec))
 			continue;
 		judge(s, CONDITION_READY, STATUS_FALSE, c->reason, "%s: %s", status_condition_name(needed[i]),
 		      c->message);

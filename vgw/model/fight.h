@@ -6,11 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum {
-	FIGHT_LOSSES = 5,
-	FIGHT_WINDOW_MS = 10000,
-	FIGHT_RETRY_MS = 60000
-};
+enum { FIGHT_LOSSES = 5, FIGHT_WINDOW_MS = 10000, FIGHT_RETRY_MS = 60000 };
 
 /* Zero-initialise; one for each object. Times in ms of one clock. */
 struct fight {

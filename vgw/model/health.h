@@ -44,12 +44,7 @@ struct check_result {
 	struct check_certificate certificate;
 };
 
-enum health_state {
-	HEALTH_UNKNOWN,
-	HEALTH_UP,
-	HEALTH_DRAINING,
-	HEALTH_DEAD
-};
+enum health_state { HEALTH_UNKNOWN, HEALTH_UP, HEALTH_DRAINING, HEALTH_DEAD };
 
 struct health {
 	enum health_state state;

@@ -25,47 +25,16 @@ enum spec_limit {
 	SPEC_MAX_PROBES = 256,
 };
 
-enum spec_role {
-	SPEC_ROLE_GATEWAY,
-	SPEC_ROLE_MANAGEMENT
-};
-enum spec_exposure {
-	SPEC_PUBLIC,
-	SPEC_PRIVATE
-};
-enum spec_balance {
-	SPEC_ROUNDROBIN,
-	SPEC_RANDOM,
-	SPEC_SOURCE
-};
-enum spec_protocol {
-	SPEC_TCP = 6,
-	SPEC_UDP = 17
-}; /* IP protocol numbers */
-enum spec_none_healthy {
-	SPEC_FAILOPEN,
-	SPEC_REJECT
-};
-enum spec_check_type {
-	SPEC_CHECK_NONE,
-	SPEC_CHECK_TCP,
-	SPEC_CHECK_TLS,
-	SPEC_CHECK_HTTPS
-};
-enum spec_encapsulation {
-	SPEC_VXLAN,
-	SPEC_GENEVE,
-	SPEC_IPIP,
-	SPEC_WIREGUARD,
-	SPEC_ENCAP_NONE
-};
+enum spec_role { SPEC_ROLE_GATEWAY, SPEC_ROLE_MANAGEMENT };
+enum spec_exposure { SPEC_PUBLIC, SPEC_PRIVATE };
+enum spec_balance { SPEC_ROUNDROBIN, SPEC_RANDOM, SPEC_SOURCE };
+enum spec_protocol { SPEC_TCP = 6, SPEC_UDP = 17 }; /* IP protocol numbers */
+enum spec_none_healthy { SPEC_FAILOPEN, SPEC_REJECT };
+enum spec_check_type { SPEC_CHECK_NONE, SPEC_CHECK_TCP, SPEC_CHECK_TLS, SPEC_CHECK_HTTPS };
+enum spec_encapsulation { SPEC_VXLAN, SPEC_GENEVE, SPEC_IPIP, SPEC_WIREGUARD, SPEC_ENCAP_NONE };
 /* What a frontend is, once class, `internal` and the defaults have been weighed (CONTRACT.md 4, "Which
  * address"). */
-enum spec_placement {
-	SPEC_INTERNAL,
-	SPEC_EXTERNAL,
-	SPEC_IGNORED
-};
+enum spec_placement { SPEC_INTERNAL, SPEC_EXTERNAL, SPEC_IGNORED };
 
 /* The load balancer classes that are ours. */
 #define SPEC_CLASS_INTERNAL "vco.whitesky.cloud/internal"

@@ -11,13 +11,7 @@ _Static_assert((int)SPEC_MAX_DEPTH == (int)JSON_MAX_DEPTH, "the reader enforces 
 
 static void read_cloudspace(struct spec_decoder *d, const struct json_value *v)
 {
-	enum {
-		ID,
-		NETWORK,
-		NETWORKS,
-		PRIVATE,
-		N
-	};
+	enum { ID, NETWORK, NETWORKS, PRIVATE, N };
 	static const char *const names[N] = {"id", "privateNetwork", "privateNetworks", "private"};
 	struct spec *s = d->spec;
 	struct json_value m[N];
@@ -57,11 +51,7 @@ static void read_cloudspace(struct spec_decoder *d, const struct json_value *v)
 
 static void read_cluster_network(struct spec_decoder *d, const struct json_value *v)
 {
-	enum {
-		PODS,
-		SERVICES,
-		N
-	};
+	enum { PODS, SERVICES, N };
 	static const char *const names[N] = {"pods", "services"};
 	struct json_value m[N];
 
@@ -86,11 +76,7 @@ static void read_geo(struct spec_decoder *d, const struct json_value *v)
 
 static void read_ip_pools(struct spec_decoder *d, const struct json_value *v)
 {
-	enum {
-		CIDR,
-		BLOCK_SIZE,
-		N
-	};
+	enum { CIDR, BLOCK_SIZE, N };
 	static const char *const names[N] = {"cidr", "blockSize"};
 	struct spec *s = d->spec;
 	struct json_value m[N];
@@ -111,13 +97,7 @@ static void read_ip_pools(struct spec_decoder *d, const struct json_value *v)
 
 static void read_cni(struct spec_decoder *d, const struct json_value *v)
 {
-	enum {
-		NAME,
-		ENCAPSULATION,
-		VETH_MTU,
-		IP_POOLS,
-		N
-	};
+	enum { NAME, ENCAPSULATION, VETH_MTU, IP_POOLS, N };
 	static const char *const names[N] = {"name", "encapsulation", "vethMTU", "ipPools"};
 	static const char *const encapsulations[] = {
 		[SPEC_VXLAN] = "vxlan",		[SPEC_GENEVE] = "geneve",   [SPEC_IPIP] = "ipip",
@@ -140,11 +120,7 @@ static void read_cni(struct spec_decoder *d, const struct json_value *v)
 
 static void read_addons(struct spec_decoder *d, const struct json_value *v)
 {
-	enum {
-		CCM,
-		SERVICE_LB,
-		N
-	};
+	enum { CCM, SERVICE_LB, N };
 	static const char *const names[N] = {"ccm", "serviceLB"};
 	static const char *const ccm[] = {"enabled", "internal"};
 	static const char *const service_lb[] = {"vco", "vco-internal"};

@@ -19,13 +19,7 @@ static int by_endpoint(const void *a, const void *b)
 
 static void read_backend(struct spec_decoder *d, const struct json_value *v, struct spec_backend *out)
 {
-	enum {
-		ADDRESS,
-		PORT,
-		WEIGHT,
-		DRAIN,
-		N
-	};
+	enum { ADDRESS, PORT, WEIGHT, DRAIN, N };
 	static const char *const names[N] = {"address", "port", "weight", "drain"};
 	const struct ip_addr *gateway;
 	struct json_value m[N];
@@ -83,10 +77,7 @@ static void read_family(struct spec_decoder *d, const struct json_value *address
 
 static void read_health_check(struct spec_decoder *d, const struct json_value *v, struct spec_frontend *f)
 {
-	enum {
-		PORT = HC_MEMBERS,
-		N
-	};
+	enum { PORT = HC_MEMBERS, N };
 	static const char *const names[N] = {SPEC_CHECK_NAMES, "port"};
 	struct json_value m[N];
 

@@ -53,17 +53,7 @@ void spec_read_unique(struct spec_decoder *d, const struct json_value *array, co
 		      size_t size, const struct spec_order *order);
 
 /* The members of a check, for those who read it together with their own. */
-enum {
-	HC_TYPE,
-	HC_PATH,
-	HC_EXPECT,
-	HC_INTERVAL,
-	HC_TIMEOUT,
-	HC_RISE,
-	HC_FALL,
-	HC_CA,
-	HC_MEMBERS
-};
+enum { HC_TYPE, HC_PATH, HC_EXPECT, HC_INTERVAL, HC_TIMEOUT, HC_RISE, HC_FALL, HC_CA, HC_MEMBERS };
 #define SPEC_CHECK_NAMES "type", "path", "expect", "interval", "timeout", "rise", "fall", "ca"
 /* What a check of that port is when nothing is said about it. OUT points to constants only. */
 void spec_check_default(uint16_t port, enum spec_protocol p, struct spec_check *out);

@@ -158,12 +158,7 @@ static uint32_t read_mtu(const struct json_value *v)
 
 static void read_peer(struct spec_decoder *d, const struct json_value *v, struct spec_tunnel *t)
 {
-	enum {
-		CLOUDSPACE,
-		NETWORK,
-		ADDRESS,
-		N
-	};
+	enum { CLOUDSPACE, NETWORK, ADDRESS, N };
 	static const char *const names[N] = {"cloudspaceId", "privateNetwork", "address"};
 	struct json_value m[N];
 
@@ -181,14 +176,7 @@ static void read_peer(struct spec_decoder *d, const struct json_value *v, struct
 
 static void read_tunnel(struct spec_decoder *d, const struct json_value *v, struct spec_tunnel *t)
 {
-	enum {
-		NAME,
-		INTERFACE,
-		MTU,
-		MAX_MTU,
-		PEER,
-		N
-	};
+	enum { NAME, INTERFACE, MTU, MAX_MTU, PEER, N };
 	static const char *const names[N] = {"name", "interface", "mtu", "maxMTU", "peer"};
 	struct json_value m[N];
 
@@ -215,11 +203,7 @@ void spec_read_tunnels(struct spec_decoder *d, const struct json_value *v)
 
 static void read_probe(struct spec_decoder *d, const struct json_value *v, struct spec_probe *p)
 {
-	enum {
-		NAME = HC_MEMBERS,
-		TARGET,
-		N
-	};
+	enum { NAME = HC_MEMBERS, TARGET, N };
 	static const char *const names[N] = {SPEC_CHECK_NAMES, "name", "target"};
 	struct json_value m[N];
 	struct json_quoted q;

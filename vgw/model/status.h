@@ -43,18 +43,8 @@ struct status_frontend {
 	size_t n_backends, n_healthy;
 };
 
-enum status_tunnel_state {
-	TUNNEL_ABSENT,
-	TUNNEL_UNKNOWN,
-	TUNNEL_DOWN,
-	TUNNEL_NO_ROUTE
-};
-enum status_mtu_state {
-	MTU_IN_SYNC,
-	MTU_PENDING,
-	MTU_CONTESTED,
-	MTU_OUT_OF_RANGE
-};
+enum status_tunnel_state { TUNNEL_ABSENT, TUNNEL_UNKNOWN, TUNNEL_DOWN, TUNNEL_NO_ROUTE };
+enum status_mtu_state { MTU_IN_SYNC, MTU_PENDING, MTU_CONTESTED, MTU_OUT_OF_RANGE };
 
 struct status_tunnel {
 	const char *name, *interface;
@@ -98,11 +88,7 @@ enum status_condition_type {
 	N_CONDITIONS,
 };
 
-enum status_truth {
-	STATUS_FALSE,
-	STATUS_TRUE,
-	STATUS_UNKNOWN
-};
+enum status_truth { STATUS_FALSE, STATUS_TRUE, STATUS_UNKNOWN };
 
 struct status_condition {
 	bool present;
