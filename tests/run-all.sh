@@ -38,7 +38,8 @@ tests() {
 	local name=$1 kind=$2 log=$logs/$2.log status ok=0 bad=0 skip=0
 	shift 2
 	say "$name"
-	"$@" 2>&1 | tee "$log"
+	# V=1 shows every test by name; the compiler's command lines are of no interest here.
+	"$@" 2>&1 | grep --line-buffered -vE '^(gcc|clang|cc|rm -f) ' | tee "$log"
 	status=${PIPESTATUS[0]}
 	case $kind in
 	unit)
