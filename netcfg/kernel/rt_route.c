@@ -56,59 +56,116 @@ static int to_route(struct rtnl_route *route, const struct rt_host *host, struct
 	return out->interface[0] ? 0 : -ENODEV;
 }
 
+typedef int route_fn(struct rtnl_route *route, void *ctx);
+
+struct route_dump {
+	route_fn *fn;
+	void *ctx;
+	int rc;
+};
+
+static int dump_cb(struct nl_msg *msg, void *ctx)
+{
+	struct route_dump *d = ctx;
+	struct rtnl_route *route = NULL;
+
+	if (nlmsg_hdr(msg)->nlmsg_type != RTM_NEWROUTE || rtnl_route_parse(nlmsg_hdr(msg), &route) < 0)
+		return NL_OK;
+	if (!d->rc)
+		d->rc = d->fn(route, d->ctx);
+	rtnl_route_put(route);
+	return NL_OK;
+}
+
+/*
+ * Every route, one by one. Not through libnl's cache: it takes two routes of one network, table and metric
+ * for the same, and that is how ours stands in front of the original.
+ */
+static int dump_once(struct rt *r, struct route_dump *d)
+{
+	struct rtmsg all = {.rtm_family = AF_UNSPEC};
+	struct nl_cb *cb = nl_cb_clone(nl_socket_get_cb(r->socket));
+	int rc = cb ? nl_send_simple(r->socket, RTM_GETROUTE, NLM_F_DUMP, &all, sizeof(all)) : -NLE_NOMEM;
+
+	if (rc >= 0) {
+		nl_cb_set(cb, NL_CB_VALID, NL_CB_CUSTOM, dump_cb, d);
+		rc = nl_recvmsgs(r->socket, cb);
+	}
+	if (cb)
+		nl_cb_put(cb);
+	return rc < 0 ? rc : 0;
+}
+
+static bool interrupted(int rc)
+{
+	return rc == -NLE_DUMP_INTR || rc == -NLE_INTR;
+}
+
 struct route_walk {
 	struct rt_host *out;
+	struct arena *arena;
 	size_t cap;
 	uint32_t best_metric;
 	uint8_t best_family;
 };
 
-static void take_route(struct nl_object *object, void *ctx)
+static int take_own(struct route_walk *w, const struct ns_route *r)
 {
-	struct rtnl_route *route = (struct rtnl_route *)object;
+	struct rt_host *out = w->out;
+
+	if (out->n_own == w->cap) {
+		struct ns_route *bigger;
+
+		w->cap = w->cap ? w->cap * 2 : 8;
+		bigger = arena_calloc(w->arena, w->cap, sizeof(*bigger));
+		if (!bigger)
+			return -ENOMEM;
+		if (out->n_own)
+			memcpy(bigger, out->own, out->n_own * sizeof(*bigger));
+		out->own = bigger;
+	}
+	out->own[out->n_own++] = *r;
+	return 0;
+}
+
+static int take_route(struct rtnl_route *route, void *ctx)
+{
 	struct route_walk *w = ctx;
 	struct ns_route r;
+	bool better;
 
 	if (rtnl_route_get_type(route) != RTN_UNICAST || to_route(route, w->out, &r) < 0)
-		return;
-	if (rtnl_route_get_protocol(route) == RT_PROTOCOL_VGW && w->out->n_own < w->cap) {
-		w->out->own[w->out->n_own++] = r;
-	} else if (!r.network.len && r.table == RT_TABLE_MAIN) {
-		bool better = !w->out->default_if[0] || r.network.addr.family < w->best_family ||
-			      (r.network.addr.family == w->best_family && r.metric < w->best_metric);
-
-		if (!better)
-			return;
+		return 0;
+	if (rtnl_route_get_protocol(route) == RT_PROTOCOL_VGW)
+		return take_own(w, &r);
+	if (r.network.len || r.table != RT_TABLE_MAIN)
+		return 0;
+	better = !w->out->default_if[0] || r.network.addr.family < w->best_family ||
+		 (r.network.addr.family == w->best_family && r.metric < w->best_metric);
+	if (better) {
 		memcpy(w->out->default_if, r.interface, NS_IFNAME);
 		w->best_metric = r.metric;
 		w->best_family = r.network.addr.family;
 	}
-}
-
-static int route_cache(struct rt *r, struct nl_cache **out)
-{
-	int rc = -NLE_DUMP_INTR;
-
-	for (int i = 0; i < RT_TRIES && (rc == -NLE_DUMP_INTR || rc == -NLE_INTR); i++)
-		rc = rtnl_route_alloc_cache(r->socket, AF_UNSPEC, 0, out);
-	return rc;
+	return 0;
 }
 
 int rt_observe_routes(struct rt *r, struct arena *arena, struct rt_host *out, struct vgw_err *err)
 {
-	struct route_walk w = {.out = out};
-	struct nl_cache *cache = NULL;
-	int rc = route_cache(r, &cache);
+	int rc = -NLE_DUMP_INTR;
 
-	if (rc < 0)
-		return rt_fail(err, rc, "routes", "cannot list the routes");
-	for (struct nl_object *o = nl_cache_get_first(cache); o; o = nl_cache_get_next(o))
-		w.cap += rtnl_route_get_protocol((struct rtnl_route *)o) == RT_PROTOCOL_VGW;
-	out->own = arena_calloc(arena, w.cap, sizeof(*out->own));
-	if (out->own)
-		nl_cache_foreach(cache, take_route, &w);
-	nl_cache_free(cache);
-	return out->own ? 0 : vgw_err_set(err, -ENOMEM, "OutOfMemory", "routes", "no memory");
+	for (int i = 0; i < RT_TRIES && interrupted(rc); i++) {
+		struct route_walk w = {.out = out, .arena = arena};
+		struct route_dump d = {.fn = take_route, .ctx = &w};
+
+		out->own = NULL;
+		out->n_own = 0;
+		out->default_if[0] = '\0';
+		rc = dump_once(r, &d);
+		if (d.rc)
+			return vgw_err_set(err, d.rc, "OutOfMemory", "routes", "no memory");
+	}
+	return rc < 0 ? rt_fail(err, rc, "routes", "cannot list the routes") : 0;
 }
 
 struct table_answer {
@@ -163,48 +220,53 @@ static int kernel_table(struct rt *r, const struct ip_addr *to, uint32_t *table)
 	return 0;
 }
 
-/* The most specific route of TABLE that holds all of NETWORK, the best metric of those, ours left out. */
-static int best_match(struct nl_cache *cache, const struct ip_prefix *network, uint32_t table,
-		      struct ns_route *out)
+struct origin_walk {
+	const struct ip_prefix *network;
+	uint32_t table;
+	struct ns_route *out;
+	bool found;
+};
+
+/* The most specific route of the table that holds all of the network, the best metric of those, ours left
+ * out. */
+static int take_origin(struct rtnl_route *route, void *ctx)
 {
-	bool found = false;
+	struct origin_walk *w = ctx;
+	struct ns_route r;
 
-	for (struct nl_object *o = nl_cache_get_first(cache); o; o = nl_cache_get_next(o)) {
-		struct rtnl_route *route = (struct rtnl_route *)o;
-		struct ns_route r;
-
-		if (rtnl_route_get_type(route) != RTN_UNICAST || rtnl_route_get_table(route) != table ||
-		    rtnl_route_get_protocol(route) == RT_PROTOCOL_VGW)
-			continue;
-		if (to_route(route, NULL, &r) < 0 || !ip_prefix_contains(&r.network, network))
-			continue;
-		if (found && (r.network.len < out->network.len ||
-			      (r.network.len == out->network.len && r.metric >= out->metric)))
-			continue;
-		*out = r;
-		found = true;
-	}
-	return found ? 0 : -ENETUNREACH;
+	if (rtnl_route_get_type(route) != RTN_UNICAST || rtnl_route_get_table(route) != w->table ||
+	    rtnl_route_get_protocol(route) == RT_PROTOCOL_VGW)
+		return 0;
+	if (to_route(route, NULL, &r) < 0 || !ip_prefix_contains(&r.network, w->network))
+		return 0;
+	if (w->found && (r.network.len < w->out->network.len ||
+			 (r.network.len == w->out->network.len && r.metric >= w->out->metric)))
+		return 0;
+	*w->out = r;
+	w->found = true;
+	return 0;
 }
 
 int rt_route_origin(struct rt *r, const struct ip_prefix *network, struct ns_route *out)
 {
-	struct nl_cache *cache = NULL;
+	struct origin_walk w = {.network = network, .out = out};
 	struct ip_addr host;
-	uint32_t table;
 	int rc;
 
 	if (ip_prefix_first_host(network, &host) < 0)
 		host = network->addr;
-	rc = kernel_table(r, &host, &table);
+	rc = kernel_table(r, &host, &w.table);
 	if (rc < 0)
 		return rc;
-	if (route_cache(r, &cache) < 0)
-		return -EIO;
-	rc = best_match(cache, network, table, out);
-	nl_cache_free(cache);
-	if (rc < 0)
-		return rc;
+	rc = -NLE_DUMP_INTR;
+	for (int i = 0; i < RT_TRIES && interrupted(rc); i++) {
+		struct route_dump d = {.fn = take_origin, .ctx = &w};
+
+		w.found = false;
+		rc = dump_once(r, &d);
+	}
+	if (rc < 0 || !w.found)
+		return rc < 0 ? rt_errno(rc) : -ENETUNREACH;
 	/* A wider route does not compete with ours; one for the same network does, and IPv6 goes by the
 	 * metric alone. */
 	if (ip_prefix_cmp(&out->network, network))
