@@ -3,6 +3,7 @@
 
 bool fight_lost(struct fight *f, int64_t now_ms)
 {
+	f->last_ms = now_ms;
 	if (f->contested && now_ms < f->retry_ms)
 		return false;
 	if (f->contested) {
@@ -23,8 +24,8 @@ bool fight_lost(struct fight *f, int64_t now_ms)
 
 void fight_quiet(struct fight *f, int64_t now_ms)
 {
-	/* Put back once a minute and left alone for a window since: the other side has given up. */
-	if (f->contested && now_ms - (f->retry_ms - FIGHT_RETRY_MS) > FIGHT_WINDOW_MS) {
+	/* As it should be, and not lost for a window: the other side has given up. */
+	if (f->contested && now_ms - f->last_ms > FIGHT_WINDOW_MS) {
 		f->contested = false;
 		f->n = 0;
 	}

@@ -14,6 +14,7 @@ struct fight {
 	unsigned n;
 	bool contested;
 	int64_t retry_ms; /* when contested: not before */
+	int64_t last_ms;  /* the latest loss, put back or not */
 	uint64_t repairs;
 };
 
