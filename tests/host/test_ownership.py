@@ -91,6 +91,15 @@ def test_giving_up_restores_exactly(lab, foreigners, agent, how):
     assert done.returncode == 0, "a second teardown finds nothing, and that is fine: " + done.stderr
 
 
+def test_teardown_leaves_an_mtu_that_someone_else_chose_since(lab, agent):
+    """With the agent away, another value than ours is not ours to replace."""
+    agent.apply(spec(kube(), tunnels=[tunnel(lab.wg)]))
+    agent.stop()
+    lab.gw.ip(f"link set {lab.wg} mtu 1333")
+    assert agent.verb("teardown").returncode == 0
+    assert lab.gw.mtu(lab.wg) == 1333
+
+
 def test_a_tunnel_that_leaves_the_spec_gets_its_old_mtu(lab, agent):
     agent.apply(spec(kube(), tunnels=[tunnel(lab.wg)]))
     assert lab.gw.mtu(lab.wg) == 1400

@@ -239,7 +239,10 @@ def test_the_exposure_of_a_live_control_plane(applied):
         refused(applied.put(spec(kube(), tcp("web", 8080), controlPlaneExposure="public")), "ControlPlaneExposureChanged")
         refused(applied.put(spec(kube(backends=[backend("192.168.0.11")]),
                                  cloudspace={"privateNetwork": "192.168.0.0/24"})), "ControlPlaneExposureChanged")
+    condition = applied.condition("SpecAccepted")
+    assert (condition["status"], condition["reason"]) == ("False", "ControlPlaneExposureChanged")
     applied.apply(spec(kube(), tcp("web", 8080)))
+    assert applied.condition("SpecAccepted")["status"] == "True"
 
 
 def test_another_cluster(applied):
