@@ -38,17 +38,16 @@ if [ ! -e "$policy" ]; then
 	printf '#!/bin/sh\nexit 101\n' >"$policy"
 	chmod 755 "$policy"
 fi
-was_active() { command -v systemctl >/dev/null && systemctl is-active --quiet "$1" 2>/dev/null; }
-idle=()
-for service in nginx haproxy; do
-	was_active "$service" || idle+=("$service")
-done
-
 echo "setup: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q
 apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
 
-for service in "${idle[@]}"; do
-	if was_active "$service"; then systemctl stop "$service"; fi
+# Not at the next boot either, where they came only for the tests.
+for package in "${missing[@]}"; do
+	case $package in
+	nginx | haproxy)
+		if command -v systemctl >/dev/null; then systemctl disable --now --quiet "$package" 2>/dev/null || true; fi
+		;;
+	esac
 done

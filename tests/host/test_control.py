@@ -150,6 +150,29 @@ def test_a_dry_run_only_plans(lab, agent):
     assert agent.put(wanted, "?dryRun=true").json["plan"] == []
 
 
+def test_a_spec_that_nobody_confirms_is_taken_back(lab, agent):
+    first, second = spec(kube()), spec(kube(), tcp("web", 8080), tunnels=[tunnel(lab.wg)])
+    agent.apply(first)
+    before = ruleset(lab.gw)
+    assert agent.put(second, "?confirm=1s").status == 200
+    assert lab.cl.ask(GATEWAY, 8080)[0] in CONTROL_PLANE and lab.gw.mtu(lab.wg) == 1400
+    wait_for(lambda: agent.get("/v1/spec").json["generation"] == first["generation"], timeout=5, what="the spec before")
+    wait_for(lambda: ruleset(lab.gw).count("\n") == before.count("\n") and lab.gw.mtu(lab.wg) == 1420, what="its state")
+    assert lab.cl.refuses(GATEWAY, 8080)
+
+
+def test_a_confirmed_spec_stays(lab, agent):
+    agent.apply(spec(kube()))
+    wanted = spec(kube(), tcp("web", 8080))
+    assert agent.remote_ask("PUT", "/v1/spec?confirm=1s", wanted).status == 200
+    assert agent.remote_ask("POST", "/v1/spec/confirm").status == 200
+    stays(lambda: agent.get("/v1/spec").json["generation"] == wanted["generation"], 1.5)
+    wanted = spec(kube())
+    assert agent.verb("apply", agent.file(wanted), "--confirm", "1s").returncode == 0
+    assert agent.verb("confirm").returncode == 0
+    stays(lambda: agent.get("/v1/spec").json["generation"] == wanted["generation"], 1.5)
+
+
 def test_the_accepted_spec_is_what_was_sent(lab, agent):
     wanted = spec(kube(), tcp("web", 8080), tunnels=[tunnel(lab.wg)])
     agent.apply(wanted)
