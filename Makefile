@@ -49,7 +49,7 @@ AGENT_LIB := $(BUILD)/libagent.a
 BIN := $(BUILD)/vgw-agent
 UNIT_BIN := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(UNIT_SRC))
 
-.PHONY: all check check-unit check-unit-run check-host demo setup format lint clean install FORCE
+.PHONY: all check check-unit check-unit-run check-host check-fuzz fuzz demo setup format lint clean install FORCE
 all: $(BIN)
 
 $(BIN): $(BUILD)/obj/agent.o $(AGENT_LIB) $(MODEL_LIB) $(BASE_LIB)
@@ -94,6 +94,24 @@ check-unit-run: $(UNIT_BIN)
 
 check-unit: check-unit-run
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/asan SANITIZE=address,undefined OPT='-O1 -g' check-unit-run
+
+# Every parser of foreign bytes. `make fuzz` looks for new inputs; `make check-fuzz` replays those that were kept.
+FUZZ_SECONDS ?= 60
+FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ_FLAGS := -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -O1 -g
+$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(BASE_SRC) $(MODEL_SRC) $(AGENT_SRC) $(H_FILES)
+	@mkdir -p $(@D)
+	$(say) FUZZ $@
+	$(Q)clang $(LANG_FLAGS) $(CPPFLAGS) $(PKG_CFLAGS) $(FUZZ_FLAGS) -o $@ $< $(BASE_SRC) $(MODEL_SRC) $(AGENT_SRC) $(LIBS)
+
+fuzz: $(addprefix $(BUILD)/fuzz/,$(FUZZ_NAMES))
+	@for name in $(FUZZ_NAMES); do mkdir -p $(BUILD)/fuzz/new-$$name && $(BUILD)/fuzz/$$name \
+		-max_total_time=$(FUZZ_SECONDS) -timeout=10 $(BUILD)/fuzz/new-$$name tests/fuzz/corpus/$$name || exit 1; done
+
+check-fuzz: $(addprefix $(BUILD)/fuzz/,$(FUZZ_NAMES))
+	@for name in $(FUZZ_NAMES); do if $(BUILD)/fuzz/$$name -runs=0 -timeout=10 tests/fuzz/corpus/$$name \
+		>$(BUILD)/fuzz/$$name.log 2>&1; then echo "ok - fuzz corpus $$name"; \
+		else echo "not ok - fuzz corpus $$name"; tail -20 $(BUILD)/fuzz/$$name.log; exit 1; fi; done
 
 check-host: all
 	@tests/host/run.sh

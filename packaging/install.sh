@@ -16,6 +16,7 @@ file() { install -D -m "$1" "$2" "$root$3"; }
 file 755 "$bin" "$prefix/sbin/vgw-agent"
 file 644 packaging/vgw-agent.8 "$prefix/share/man/man8/vgw-agent.8"
 file 644 packaging/agent.json "$prefix/share/doc/vgw-agent/examples/agent.json"
+file 644 packaging/spec.json "$prefix/share/doc/vgw-agent/examples/spec.json"
 file 644 LICENSE "$prefix/share/doc/vgw-agent/LICENSE"
 file 644 packaging/sysusers.d/vgw-agent.conf "$prefix/lib/sysusers.d/vgw-agent.conf"
 file 644 packaging/tmpfiles.d/vgw-agent.conf "$prefix/lib/tmpfiles.d/vgw-agent.conf"

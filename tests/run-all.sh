@@ -64,6 +64,7 @@ tests() {
 stage "build with gcc, warnings are errors" mk all
 stage "build with clang, warnings are errors" make --no-print-directory -j2 CC=clang WERROR=-Werror BUILD=build/clang all
 stage "lint" mk lint
+stage "fuzz corpora replayed" mk check-fuzz
 tests "unit tests, also with sanitizers" unit mk check-unit V=1
 tests "host tests" host mk check-host
 
