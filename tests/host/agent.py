@@ -27,7 +27,7 @@ class Identities:
     """What `vgw-agent pki` makes, and further clients signed by the same and by a strange authority."""
 
     def __init__(self):
-        self.directory = tempfile.mkdtemp(prefix="vgw-pki-")
+        self.directory = tempfile.mkdtemp(prefix=f"vgw{os.getpid()}-pki-")
         os.chmod(self.directory, 0o755)
         atexit.register(shutil.rmtree, self.directory, True)
         run(BINARY, "pki", self.directory, "--name", "gateway", "--address", GATEWAY)

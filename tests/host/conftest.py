@@ -12,9 +12,7 @@ from netns import run
 
 
 def pytest_configure(config):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-    signal.signal(signal.SIGTERM, interrupted)
+    ground.on_signals()
     ground.sweep()
 
 

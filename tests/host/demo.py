@@ -4,7 +4,6 @@
 
 import json
 import os
-import signal
 import sys
 import time
 
@@ -155,9 +154,7 @@ def end(lab, agent):
 
 
 def main():
-    def interrupted(*_):
-        raise KeyboardInterrupt
-    signal.signal(signal.SIGTERM, interrupted)
+    ground.on_signals()
     ground.sweep()
     begin = time.monotonic()
     lab = lay_out()

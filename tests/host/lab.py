@@ -22,6 +22,7 @@ import itertools
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -35,6 +36,7 @@ MANAGER, MANAGER6 = "192.168.10.10", "fd00:10::10"
 INTERNET = "203.0.113.2"
 CONTROL_PLANE = {"cp1": "192.168.150.11", "cp2": "192.168.150.12", "cp3": "192.168.150.13"}
 CONTROL_PLANE6 = {"cp1": "fd00:150::11", "cp2": "fd00:150::12", "cp3": "fd00:150::13"}
+WIREGUARD = "/var/run/wireguard"  # wireguard-go's sockets, one folder for all namespaces
 HOSTS = ("sw", "gw", "cp1", "cp2", "cp3", "cl", "ext", "ur", "peer", "mg")
 
 _numbers = itertools.count(1)
@@ -46,24 +48,41 @@ def cluster_authority():
     """The cluster's own CA, one for the whole run."""
     global _authority
     if _authority is None:
-        directory = tempfile.mkdtemp(prefix="vgw-ca-")
+        directory = tempfile.mkdtemp(prefix=f"vgw{os.getpid()}-ca-")
         atexit.register(shutil.rmtree, directory, True)
         _authority = Authority(directory)
     return _authority
 
 
 def sweep():
-    """Removes the namespaces of runs that are gone."""
+    """Removes what runs that are gone have left: namespaces with their processes, folders, sockets."""
+    def gone(name, pattern):
+        found = re.match(pattern, name)
+        return found and not os.path.exists(f"/proc/{found[1]}")
+
     for line in run("ip", "netns", "list", check=False).stdout.splitlines():
-        found = re.match(r"(vgw(\d+)\.\d+-\w+)", line)
-        if not found or os.path.exists(f"/proc/{found[2]}"):
-            continue
-        for pid in run("ip", "netns", "pids", found[1], check=False).stdout.split():
-            try:
-                os.kill(int(pid), 9)
-            except ProcessLookupError:
-                pass
-        run("ip", "netns", "del", found[1], check=False)
+        name = line.split()[0]
+        if gone(name, r"vgw(\d+)\.\d+-\w+$"):
+            for pid in run("ip", "netns", "pids", name, check=False).stdout.split():
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            run("ip", "netns", "del", name, check=False)
+    for name in os.listdir(tempfile.gettempdir()):
+        if gone(name, r"vgw(\d+)[.-]"):
+            shutil.rmtree(os.path.join(tempfile.gettempdir(), name), ignore_errors=True)
+    for name in os.listdir(WIREGUARD) if os.path.isdir(WIREGUARD) else ():
+        if gone(name, r"wg(\d+)\.\d+[ab]\.sock$"):
+            os.unlink(os.path.join(WIREGUARD, name))
+
+
+def on_signals():
+    """SIGINT and SIGTERM end the run like Ctrl-C, with everything cleaned up."""
+    def interrupted(*_):
+        raise KeyboardInterrupt
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupted)
 
 
 @atexit.register
@@ -116,7 +135,7 @@ class Lab:
             namespace.destroy()
         for name in (self.wg, self.wg_peer):
             try:
-                os.unlink(f"/var/run/wireguard/{name}.sock")
+                os.unlink(f"{WIREGUARD}/{name}.sock")
             except FileNotFoundError:
                 pass
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -216,7 +235,7 @@ class Lab:
     def start_wireguard(self, name, link, private_key):
         host = self.namespaces[name]
         process = host.spawn("wireguard-go", "-f", link, env={"LOG_LEVEL": "error"}, log=f"wireguard-{link}")
-        wait_for(lambda: os.path.exists(f"/var/run/wireguard/{link}.sock"), what=f"wireguard-go made {link}")
+        wait_for(lambda: os.path.exists(f"{WIREGUARD}/{link}.sock"), what=f"wireguard-go made {link}")
         key = os.path.join(host.directory, f"{link}.key")
         with open(key, "w", encoding="ascii") as file:
             file.write(private_key)
