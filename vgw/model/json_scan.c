@@ -36,11 +36,10 @@ static int hex_value(unsigned char ch)
 	return -1;
 }
 
-/* One multi-byte character, by the table of RFC 3629 4: no overlong form, no surrogate, nothing above
- * U+10FFFF. */
-static int scan_utf8(struct cursor *c)
+size_t json_scan_utf8(const char *text, size_t len)
 {
-	unsigned char lead = *c->p, low = 0x80, high = 0xbf;
+	const unsigned char *p = (const unsigned char *)text;
+	unsigned char lead = len ? *p : 0, low = 0x80, high = 0xbf;
 	size_t more;
 
 	if (lead >= 0xc2 && lead <= 0xdf)
@@ -50,7 +49,7 @@ static int scan_utf8(struct cursor *c)
 	else if (lead >= 0xf0 && lead <= 0xf4)
 		more = 3;
 	else
-		return bad(c, "invalid UTF-8");
+		return 0;
 	if (lead == 0xe0)
 		low = 0xa0;
 	else if (lead == 0xed)
@@ -59,15 +58,24 @@ static int scan_utf8(struct cursor *c)
 		low = 0x90;
 	else if (lead == 0xf4)
 		high = 0x8f;
-	if ((size_t)(c->end - c->p) <= more)
-		return bad(c, "invalid UTF-8");
+	if (len <= more)
+		return 0;
 	for (size_t i = 1; i <= more; i++) {
-		if (c->p[i] < low || c->p[i] > high)
-			return bad(c, "invalid UTF-8");
+		if (p[i] < low || p[i] > high)
+			return 0;
 		low = 0x80;
 		high = 0xbf;
 	}
-	c->p += more + 1;
+	return more + 1;
+}
+
+static int scan_utf8(struct cursor *c)
+{
+	size_t n = json_scan_utf8((const char *)c->p, (size_t)(c->end - c->p));
+
+	if (!n)
+		return bad(c, "invalid UTF-8");
+	c->p += n;
 	return 0;
 }
 

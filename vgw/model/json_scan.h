@@ -25,6 +25,12 @@ int json_scan(const char *text, size_t len, unsigned max_depth, struct json_scan
  */
 const char *json_scan_number(const char *text, size_t len, size_t *pos, size_t *token_len);
 
+/*
+ * The length of the multi-byte character that TEXT begins with, by the table of RFC 3629 4: no overlong form,
+ * no surrogate, nothing above U+10FFFF. 0 when it begins with none.
+ */
+size_t json_scan_utf8(const char *text, size_t len);
+
 /* A whole number that a double holds exactly. */
 bool json_scan_is_exact(const char *token, size_t len);
 

@@ -2,8 +2,11 @@
 #include "vgw/model/json_writer.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
+
+#include "vgw/model/json_scan.h"
 
 /* Whether the next value needs a comma shows in what was written last. */
 static void start(struct buf *b, const char *key)
@@ -25,23 +28,35 @@ void json_put_open(struct buf *b, const char *key, const char *bracket)
 	buf_puts(b, bracket);
 }
 
+static void put_escaped(struct buf *b, char c)
+{
+	if ((unsigned char)c >= 0x80)
+		buf_puts(b, "\xef\xbf\xbd"); /* U+FFFD stands for what is no character */
+	else if (c == '\n')
+		buf_puts(b, "\\n"); /* PEM is full of them */
+	else if (c == '"' || c == '\\')
+		buf_printf(b, "\\%c", c);
+	else
+		buf_printf(b, "\\u%04x", (unsigned)(unsigned char)c);
+}
+
 void json_put_string(struct buf *b, const char *key, const char *s)
 {
-	const char *plain = s;
+	const char *plain = s, *end = s + strlen(s);
 
 	start(b, key);
 	buf_append(b, "\"", 1);
-	for (; *s; s++) {
-		if (*s != '"' && *s != '\\' && (unsigned char)*s >= 0x20)
-			continue;
-		buf_append(b, plain, (size_t)(s - plain));
-		plain = s + 1;
-		if (*s == '\n')
-			buf_puts(b, "\\n"); /* PEM is full of them */
-		else if (*s == '"' || *s == '\\')
-			buf_printf(b, "\\%c", *s);
-		else
-			buf_printf(b, "\\u%04x", (unsigned)(unsigned char)*s);
+	while (s < end) {
+		bool ascii = (unsigned char)*s < 0x80;
+		size_t n = ascii ? *s != '"' && *s != '\\' && (unsigned char)*s >= 0x20
+				 : json_scan_utf8(s, (size_t)(end - s));
+
+		if (!n) {
+			buf_append(b, plain, (size_t)(s - plain));
+			put_escaped(b, *s);
+			plain = s + 1;
+		}
+		s += n ? n : 1;
 	}
 	buf_append(b, plain, (size_t)(s - plain));
 	buf_append(b, "\"", 1);
@@ -67,6 +82,10 @@ void json_put_bool(struct buf *b, const char *key, bool v)
 
 void json_put_tenths(struct buf *b, const char *key, double v)
 {
+	if (!isfinite(v)) {
+		json_put_null(b, key);
+		return;
+	}
 	start(b, key);
 	buf_printf(b, "%.1f", v);
 }
@@ -83,7 +102,7 @@ void json_put_time(struct buf *b, const char *key, int64_t unix_ms)
 	char text[32];
 	struct tm tm;
 
-	if (unix_ms < 0 || !gmtime_r(&seconds, &tm) ||
+	if (unix_ms < 0 || !gmtime_r(&seconds, &tm) || tm.tm_year > 9999 - 1900 ||
 	    !strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm))
 		json_put_null(b, key);
 	else

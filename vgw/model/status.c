@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vgw/model/status.h"
 
+#include <string.h>
+
 #include "vgw/model/json_writer.h"
 
 static const char *frontend_state_name(enum status_frontend_state s)
@@ -188,6 +190,8 @@ static void put_management(struct buf *b, const struct status *s)
 	for (size_t i = 0; i < s->n_tunnels; i++) {
 		const struct status_tunnel *t = &s->tunnels[i];
 
+		if (strcmp(t->peer_cloudspace, asked))
+			continue;
 		/* Which directions carry packets is for a measurement to say. */
 		json_put_open(b, NULL, "{");
 		json_put_string(b, "cloudspaceId", t->peer_cloudspace);
