@@ -22,6 +22,7 @@ WANTED = {
     "usr/share/man/man8/vgw-agent.8": 0o644,
     "usr/share/doc/vgw-agent/LICENSE": 0o644,
     "usr/share/doc/vgw-agent/examples/agent.json": 0o644,
+    "usr/share/doc/vgw-agent/examples/spec.json": 0o644,
     "etc/iproute2/rt_protos.d/vgw-agent.conf": 0o644,
     "etc/vgw-agent/agent.json": 0o644,
 }
@@ -99,6 +100,7 @@ def test_systemd_finds_nothing_wrong(root, tmp_path):
 
 def test_the_example_configuration_is_the_contract_s(root):
     example = json.loads((root / "usr/share/doc/vgw-agent/examples/agent.json").read_text())
+    assert run(BINARY, "check", root / "usr/share/doc/vgw-agent/examples/spec.json").returncode == 0
     assert example["socket"] == "/run/vgw-agent/control.sock" and example["probePort"] == 9444
     assert (root / "etc/iproute2/rt_protos.d/vgw-agent.conf").read_text().split() == ["86", "vgw-agent"]
 
