@@ -72,6 +72,16 @@ static const struct ns_route *find_route(const struct ns_route *v, size_t n, con
 	return NULL;
 }
 
+/* Of ours to the network of WANT the one that is it already, else the first; what is beside it is a leftover.
+ */
+static const struct ns_route *route_in_place(const struct plan_observed *o, const struct ns_route *want)
+{
+	for (size_t i = 0; i < o->n_routes; i++)
+		if (!memcmp(&o->routes[i], want, sizeof(*want)))
+			return &o->routes[i];
+	return find_route(o->routes, o->n_routes, &want->network);
+}
+
 static const struct ns_sysctl *find_sysctl(const struct ns_sysctl *v, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
@@ -117,8 +127,7 @@ static void plan_routes(struct planner *p)
 
 	for (size_t i = 0; i < p->wanted->n_routes; i++) {
 		const struct ns_route *want = &p->wanted->routes[i];
-		const struct ns_route *have =
-			find_route(p->observed->routes, p->observed->n_routes, &want->network);
+		const struct ns_route *have = route_in_place(p->observed, want);
 		struct plan_op *op;
 
 		if (have && !memcmp(have, want, sizeof(*have)))
@@ -145,8 +154,10 @@ static void plan_removals(struct planner *p)
 
 	for (size_t i = p->observed->n_routes; i-- > 0;) {
 		const struct ns_route *have = &p->observed->routes[i];
+		const struct ns_route *want =
+			find_route(p->wanted->routes, p->wanted->n_routes, &have->network);
 
-		if (find_route(p->wanted->routes, p->wanted->n_routes, &have->network))
+		if (want && route_in_place(p->observed, want) == have)
 			continue;
 		op = add_opf(p, PLAN_ROUTE_REMOVE, "- route %s mtu %u", ip_prefix_print(&have->network, net),
 			     have->mtu);
