@@ -3,6 +3,8 @@
 #ifndef TESTS_UNIT_WANTED_FIXTURE_H
 #define TESTS_UNIT_WANTED_FIXTURE_H
 
+#include <stdio.h>
+
 #include "spec_text.h"
 #include "vgw/model/wanted.h"
 
