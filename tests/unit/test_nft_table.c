@@ -200,7 +200,7 @@ static void rules_come_back(void **state)
 /* What a rule is not made of: it is foreign, and equal to nothing, itself included. */
 static void foreign_expressions(void **state)
 {
-	static const char *const names[] = {"log", "limit", "quota", "fib", "notrack"};
+	static const char *const names[] = {"quota", "fib", "connlimit", "range", "osf"};
 	struct arena *arena = arena_new();
 
 	(void)state;
