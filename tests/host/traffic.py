@@ -49,6 +49,27 @@ class Load:
         return json.loads(self.process.text().splitlines()[-1])
 
 
+class Streams:
+    """streams.py on a host: targets is {name: (address, port)}. finish() waits for its end and returns what it counted."""
+
+    _count = 0
+
+    def __init__(self, host, targets, per_second=20, seconds=8, timeout=5.0):
+        Streams._count += 1
+        self.longest = seconds + 2 * timeout + 10
+        self.process = host.spawn(sys.executable, os.path.join(HERE, "streams.py"), per_second, seconds, timeout,
+                                  *(f"{name}={address}={port}" for name, (address, port) in targets.items()),
+                                  log=f"streams-{Streams._count}")
+
+    def started(self):
+        wait_for(lambda: "started" in self.process.text(), what="the streams run")
+        return self
+
+    def finish(self):
+        self.process.wait(self.longest)
+        return json.loads(self.process.text().splitlines()[-1])
+
+
 def scan(host, address, ports, timeout=1.0, batch=900):
     """A connect scan: the ports that answered. Those that neither answer nor refuse in time are taken as closed."""
     ports, found = list(ports), []

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No new connection is lost to a failing backend while another one is up: promise 12.
+
+First one, then two of three backends die, in every way at once: each way has frontends and ports of its own. The agent
+runs, or has been killed before the first death. The only time that counts is the client's time-out of 5 s.
+"""
+
+import json
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from agent import Agent
+from conftest import clean
+from lab import CONTROL_PLANE, CONTROL_PLANE6, GATEWAY, GATEWAY6
+from netns import wait_for
+from servers import Beacon
+from specs import ADDRESS, backend, backends, dual_stack, kube, spec, tcp, tunnel, udp
+from traffic import Streams, in_turn, names
+
+CP1, CP2, CP3 = CONTROL_PLANE.values()
+FAMILIES = (4, 6)
+TIMEOUT = 5.0  # the client's
+# What a rule on the backend's host does with a SYN from its death on.
+VERDICTS = {
+    "drop": "drop",
+    "reset": "meta l4proto tcp reject with tcp reset",
+    "port-unreachable": "reject with icmpx type port-unreachable",
+    "host-unreachable": "reject with icmpx type host-unreachable",
+    "prohibited": "reject with icmpx type admin-prohibited",
+}
+WAYS = {**{way: 7100 + i for i, way in enumerate(VERDICTS)}, "stop": 7110, "two-silent": 7111, "two-refuse": 7112,
+        "cable": 7000}
+PLACES = {  # who connects where; cp1 is itself among the dead, and reaches the others through the gateway
+    "cl": tuple(way for way in WAYS if way != "cable"),
+    "cp1": ("drop", "stop"),
+    "gw": ("drop", "stop", "host-unreachable"),
+    "mg": ("drop", "stop", "port-unreachable"),
+}
+CASES = [(place, way, family) for place, ways in PLACES.items() for way in ways for family in FAMILIES]
+CABLE_CASES = [(place, "cable", family) for place in PLACES for family in FAMILIES]
+WATCH = """table inet watch {
+    counter forwarded { }
+    counter left { }
+    chain f { type filter hook forward priority 300; meta mark != 0 counter name forwarded; }
+    chain p { type filter hook postrouting priority 300; meta mark != 0 ct state != untracked counter name left; }
+}
+"""
+
+
+def frontend(way, family):
+    """With the default check, but for its kind."""
+    rows = backends(WAYS[way], tuple(CONTROL_PLANE) if family == 4 else tuple(f"{n}v6" for n in CONTROL_PLANE))
+    return {"name": f"{way}-{family}", "port": 1000 + WAYS[way], "protocol": "TCP", "healthCheck": {"type": "tcp"},
+            "backends": rows}
+
+
+def die(lab, name, ways):
+    """A rule on the backend's host for each way that a firewall can let it die."""
+    lab.namespaces[name].nft("table inet dead { chain in { type filter hook input priority 0;\n" + "".join(
+        f"tcp dport {WAYS[way]} {verdict}\n" for way, verdict in ways.items()) + "}; }\n")
+
+
+@contextmanager
+def ground(lab, ways, running):
+    """Frontends of these ways, their beacons, and an agent that runs or was killed."""
+    hosts = [lab.namespaces[name] for name in CONTROL_PLANE]
+    listening = [Beacon(h, [f"tcp:{WAYS[w]}" for w in ways if w not in ("stop", "cable")]) for h in hosts]
+    stopping = [Beacon(h, [f"tcp:{WAYS['stop']}"]) for h in hosts]
+    agent = Agent(lab)
+    try:
+        for beacon in listening + stopping:
+            beacon.start()
+        for beacon in listening + stopping:
+            beacon.ready()
+        for host in (*hosts, lab.gw):  # every refusal is sent, whatever the rate
+            host.sysctl("ipv4/icmp_ratelimit", 0)
+            host.sysctl("ipv6/icmp/ratelimit", 0)
+        lab.mg.sysctl("ipv4/tcp_syn_linear_timeouts", 0)  # a client whose SYN timer doubles
+        agent.start()
+        agent.apply(dual_stack(kube(), *(frontend(way, family) for way in ways for family in FAMILIES),
+                               tunnels=[tunnel(lab.wg)]))
+        lab.gw.nft(WATCH)
+        if not running:
+            agent.kill()
+        yield agent, dict(zip(CONTROL_PLANE, stopping))
+    finally:
+        for beacon in listening + stopping:
+            if beacon.process:
+                beacon.stop()
+        for host in hosts:
+            host.run("nft", "delete", "table", "inet", "dead", check=False)
+        for name in CONTROL_PLANE:
+            lab.cable(name, True)
+        if not agent.running():
+            agent.start()
+        clean(agent)
+        lab.gw.run("nft", "delete", "table", "inet", "watch", check=False)
+        lab.restore()
+
+
+def marks(lab):
+    """Marks seen on connections, and how many packets with a mark were forwarded and left."""
+    flows = lab.gw.run("conntrack", "-L", "-o", "extended").stdout + lab.gw.run("conntrack", "-L", "-f", "ipv6").stdout
+    counters = json.loads(lab.gw.run("nft", "-j", "list", "counters").stdout)["nftables"]
+    return {"connections": sorted({word for word in flows.split() if word.startswith("mark=")}),
+            **{c["counter"]["name"]: c["counter"]["packets"] for c in counters
+               if c.get("counter", {}).get("table") == "watch"}}
+
+
+def deaths(lab, cases, seconds, *kill):
+    """Streams from everywhere while the given functions are called, one after another; what the streams counted."""
+    streams = {}
+    for place in PLACES:
+        targets = {f"{way}-{family}": (ADDRESS[family], 1000 + WAYS[way]) for p, way, family in cases if p == place}
+        streams[place] = Streams(lab.namespaces[place], targets, seconds=seconds, timeout=TIMEOUT)
+    for stream in streams.values():
+        stream.started()
+    begin = time.monotonic()
+    for number, function in enumerate(kill):
+        wait_for(lambda: time.monotonic() - begin >= 0.7 + number * 3.5, what="the next death")
+        function()
+    seen = None
+    results = {}
+    for place, stream in streams.items():
+        wait_for(lambda: not stream.process.alive(), timeout=stream.longest, what="the streams end")
+        seen = seen or marks(lab)
+        results.update({(place, *name.rsplit("-", 1)): row for name, row in stream.finish().items()})
+    return {**{(place, way, int(family)): row for (place, way, family), row in results.items()}, "marks": seen}
+
+
+@pytest.fixture(scope="module", params=["running", "stopped"])
+def by_host(lab, request):
+    """cp1 dies, then cp2: by their processes and by rules on their hosts; two of them at once for some."""
+    ways = [way for way in WAYS if way != "cable"]
+    with ground(lab, ways, request.param == "running") as (_, stopping):
+        def first():
+            die(lab, "cp1", {**VERDICTS, "two-silent": "drop", "two-refuse": VERDICTS["reset"]})
+            die(lab, "cp3", {"two-silent": "drop", "two-refuse": VERDICTS["reset"]})
+            stopping["cp1"].stop()
+
+        def second():
+            die(lab, "cp2", VERDICTS)
+            stopping["cp2"].stop()
+
+        return deaths(lab, CASES, 7.5, first, second)
+
+
+@pytest.fixture(scope="module", params=["running", "stopped"])
+def by_cable(lab, request):
+    """The cable of cp2 is pulled, then that of cp3."""
+    with ground(lab, ["cable"], request.param == "running"):
+        return deaths(lab, CABLE_CASES, 7.5, lambda: lab.cable("cp2", False), lambda: lab.cable("cp3", False))
+
+
+def nothing_lost(row, survivor):
+    assert row["failed"] == {}, row
+    # what was established on a server when it died is no new connection; seldom, as each lasts a millisecond
+    assert sum(row["cut"].values()) <= 2, row
+    assert row["ok"] >= 100 and row["slowest"] <= 4.5, row
+    assert set(row["by"]) == set(CONTROL_PLANE) and row["by"][survivor] > row["ok"] / 2, row
+
+
+@pytest.mark.parametrize("place,way,family", CASES)
+def test_no_connection_is_lost(by_host, place, way, family):
+    nothing_lost(by_host[place, way, family], "cp2" if way.startswith("two-") else "cp3")
+
+
+def test_marks_stay_inside(by_host):
+    assert by_host["marks"] == {"connections": ["mark=0"], "forwarded": 0, "left": 0}
+
+
+@pytest.mark.parametrize("place,way,family", CABLE_CASES)
+def test_no_connection_is_lost_to_a_pulled_cable(by_cable, place, way, family):
+    nothing_lost(by_cable[place, way, family], "cp1")
+
+
+def test_marks_stay_inside_when_a_host_is_unreachable(by_cable):
+    assert by_cable["marks"] == {"connections": ["mark=0"], "forwarded": 0, "left": 0}
