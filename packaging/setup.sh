@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what building and testing need from Debian 12 or 13, and only what is missing: with everything in place it
 # asks nobody and needs no network. As another user than root it names what is missing.
+#   setup.sh          what `make check` needs
+#   setup.sh bench    the peers of `make bench` as well
 set -euo pipefail
 
 build=(build-essential pkg-config clang clang-format libclang-rt-dev
@@ -9,6 +11,8 @@ build=(build-essential pkg-config clang clang-format libclang-rt-dev
 	libmbedtls-dev libcjson-dev libev-dev libhttp-parser-dev libcmocka-dev)
 tests=(nftables iproute2 iputils-ping wireguard-tools wireguard-go nginx haproxy
 	tcpdump conntrack curl openssl python3 python3-pytest perl man-db)
+bench=(libnginx-mod-stream nftlb)
+[ "${1:-}" = bench ] && tests+=("${bench[@]}")
 
 installed() {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -41,12 +45,20 @@ fi
 echo "setup: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q
+for package in "${missing[@]}"; do
+	# Not every Debian has this peer: the bench says that it went without.
+	if [ "$package" = nftlb ] && ! apt-cache show nftlb >/dev/null 2>&1; then
+		echo "setup: nftlb is not in this Debian: make bench will skip it" >&2
+		mapfile -t missing < <(printf '%s\n' "${missing[@]}" | grep -vx nftlb)
+	fi
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
 apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
 
 # Not at the next boot either, where they came only for the tests.
 for package in "${missing[@]}"; do
 	case $package in
-	nginx | haproxy)
+	nginx | haproxy | nftlb)
 		if command -v systemctl >/dev/null; then systemctl disable --now --quiet "$package" 2>/dev/null || true; fi
 		;;
 	esac
