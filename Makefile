@@ -39,8 +39,8 @@ BASE_SRC := $(sort $(wildcard netcfg/base/*.c))
 MODEL_SRC := $(sort $(wildcard netcfg/model/*.c vgw/model/*.c))
 AGENT_SRC := $(sort $(wildcard netcfg/kernel/*.c vgw/*.c vgw/probe/*.c vgw/control/*.c vgw/report/*.c vgw/cli/*.c))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
-C_FILES := agent.c $(BASE_SRC) $(MODEL_SRC) $(AGENT_SRC) $(sort $(wildcard tests/unit/*.c))
-H_FILES := $(sort $(wildcard netcfg/*/*.h vgw/*.h vgw/*/*.h tests/unit/*.h))
+C_FILES := agent.c $(BASE_SRC) $(MODEL_SRC) $(AGENT_SRC) $(sort $(wildcard tests/unit/*.c tests/bench/*.c))
+H_FILES := $(sort $(wildcard netcfg/*/*.h vgw/*.h vgw/*/*.h tests/unit/*.h tests/bench/*.h))
 
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_LIB := $(BUILD)/libbase.a
@@ -49,7 +49,7 @@ AGENT_LIB := $(BUILD)/libagent.a
 BIN := $(BUILD)/vgw-agent
 UNIT_BIN := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(UNIT_SRC))
 
-.PHONY: all check check-unit check-unit-run check-host check-fuzz fuzz demo setup format lint clean install FORCE
+.PHONY: all check check-unit check-unit-run check-host check-fuzz fuzz bench demo setup format lint clean install FORCE
 all: $(BIN)
 
 $(BIN): $(BUILD)/obj/agent.o $(AGENT_LIB) $(MODEL_LIB) $(BASE_LIB)
@@ -115,6 +115,17 @@ check-fuzz: $(addprefix $(BUILD)/fuzz/,$(FUZZ_NAMES))
 
 check-host: all
 	@tests/host/run.sh
+
+$(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
+
+# The budgets, beside their peers: tests/bench/README.md has the method.
+bench:
+	@packaging/setup.sh bench
+	@$(MAKE) --no-print-directory all $(addprefix $(BUILD)/bench/,client server watch)
+	@VGW_AGENT='$(abspath $(BIN))' VGW_BENCH_TOOLS='$(abspath $(BUILD)/bench)' tests/bench/run.sh
 
 demo: setup
 	@$(MAKE) --no-print-directory all
