@@ -54,6 +54,13 @@ def dropped(host):
     return total
 
 
+def entries(host, address, port, protocol="tcp"):
+    """Which backend each of conntrack's entries to a frontend leads to: addresses, one for each entry."""
+    family = "ipv6" if ":" in address else "ipv4"
+    text = host.run("conntrack", "-L", "-f", family, "-p", protocol, "-d", address, "--dport", port).stdout
+    return [line.split(" src=")[2].split()[0] for line in text.splitlines() if line.count(" src=") == 2]
+
+
 def links(host, without=()):
     rows = host.ip_json("-d link show")
     return {r["ifname"]: {**{k: r.get(k) for k in ("ifindex", "mtu", "flags", "master", "operstate", "address")},

@@ -29,6 +29,9 @@ async def connect(address, port, timeout, result):
         sock.setblocking(False)
         try:
             await asyncio.wait_for(loop.sock_connect(sock, (address, port)), timeout)
+        except ConnectionResetError as error:  # never in answer to a SYN: it was established for a moment
+            result["cut"][tag(error)] += 1
+            return
         except OSError as error:  # TimeoutError is one too
             result["failed"][f"{tag(error)} after {time.monotonic() - begin:.1f} s"] += 1
             return

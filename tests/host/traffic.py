@@ -70,6 +70,74 @@ class Streams:
         return json.loads(self.process.text().splitlines()[-1])
 
 
+class Flows:
+    """Connections to a frontend of echo beacons that stay open: who serves each, and how it was lost."""
+
+    def __init__(self, host, address, port, count):
+        self.server, self.lost = {}, {}
+        for _ in range(count):
+            sock = host.connect(address, port)
+            line = b""
+            while not line.endswith(b"\n"):
+                line += sock.recv(1)
+            sock.setblocking(False)
+            self.server[sock] = line.split()[0].decode()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for sock in self.server:
+            sock.close()
+
+    def of(self, *names):
+        return [sock for sock, name in self.server.items() if name in names]
+
+    def _try(self, sock, function):
+        """What the function returns, b"" for nothing yet; the first error is what the flow was lost by."""
+        try:
+            data = function()
+        except BlockingIOError:
+            return b""
+        except OSError as error:
+            self.lost.setdefault(sock, errno.errorcode.get(error.errno, type(error).__name__))
+            return b""
+        if data == b"":
+            self.lost.setdefault(sock, "EOF")
+        return data
+
+    def send(self, sockets):
+        """One byte on each: what makes a client an active one."""
+        for sock in sockets:
+            if sock not in self.lost:
+                self._try(sock, lambda sock=sock: sock.send(b"."))
+
+    def look(self):
+        """Reads what there is on all of them; how each was lost that is lost."""
+        for sock in self.server:
+            if sock not in self.lost:
+                self._try(sock, lambda sock=sock: sock.recv(65536))
+        return self.lost
+
+    def reset(self, sockets):
+        """True when all of these were reset: every one by ECONNRESET, nothing else."""
+        lost = self.look()
+        return all(lost.get(sock) == "ECONNRESET" for sock in sockets)
+
+    def echo(self, sockets, timeout=5.0):
+        """Every one of these still carries a byte to its server and back."""
+        self.look()
+        waiting = set(sockets)
+        self.send(waiting)
+
+        def answered():
+            waiting.difference_update([sock for sock in waiting if sock not in self.lost
+                                       and self._try(sock, lambda sock=sock: sock.recv(65536))])
+            assert not waiting & set(self.lost), f"lost: {Counter(self.lost[s] for s in waiting & set(self.lost))}"
+            return not waiting
+        return wait_for(answered, timeout, what=f"{len(waiting)} flows answer")
+
+
 def scan(host, address, ports, timeout=1.0, batch=900):
     """A connect scan: the ports that answered. Those that neither answer nor refuse in time are taken as closed."""
     ports, found = list(ports), []
