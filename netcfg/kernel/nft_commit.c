@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the difference of two tables as one transaction. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <libnftnl/chain.h>
@@ -8,6 +9,7 @@
 #include <libnftnl/udata.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink_cttimeout.h>
 #include <linux/netlink.h>
 #include <string.h>
 
@@ -83,11 +85,35 @@ static int put_set(struct nft_batch *b, const struct nft_set *s, uint32_t id)
 		nftnl_set_set_u32(n, NFTNL_SET_DATA_TYPE, s->data_type);
 		nftnl_set_set_u32(n, NFTNL_SET_DATA_LEN, s->data_len);
 	}
+	if (s->size)
+		nftnl_set_set_u32(n, NFTNL_SET_DESC_SIZE, s->size);
+	if (s->timeout_ms)
+		nftnl_set_set_u64(n, NFTNL_SET_TIMEOUT, s->timeout_ms);
 	nlh = nft_batch_message(b, NFT_MSG_NEWSET, NLM_F_CREATE, place);
 	nftnl_set_nlmsg_build_payload(nlh, n);
 	nft_batch_push(b, nlh);
 	nftnl_set_free(n);
 	return 0;
+}
+
+/* linux/netfilter/nfnetlink_cttimeout.h: what is not given is copied from the sysctls as they are now. */
+void nft_put_retry_object(struct nft_batch *b, const char *table)
+{
+	struct nlmsghdr *nlh =
+		nft_batch_message(b, NFT_MSG_NEWOBJ, NLM_F_CREATE, "ct timeout " NFT_RETRY_OBJECT);
+	struct nlattr *data, *policy;
+
+	mnl_attr_put_strz(nlh, NFTA_OBJ_TABLE, table);
+	mnl_attr_put_strz(nlh, NFTA_OBJ_NAME, NFT_RETRY_OBJECT);
+	mnl_attr_put_u32(nlh, NFTA_OBJ_TYPE, htonl(NFT_OBJECT_CT_TIMEOUT));
+	data = mnl_attr_nest_start(nlh, NFTA_OBJ_DATA);
+	mnl_attr_put_u16(nlh, NFTA_CT_TIMEOUT_L3PROTO, htons(NFPROTO_INET));
+	mnl_attr_put_u8(nlh, NFTA_CT_TIMEOUT_L4PROTO, IPPROTO_TCP);
+	policy = mnl_attr_nest_start(nlh, NFTA_CT_TIMEOUT_DATA);
+	mnl_attr_put_u32(nlh, CTA_TIMEOUT_TCP_SYN_SENT, htonl(NFT_RETRY_SYN_S));
+	mnl_attr_nest_end(nlh, policy);
+	mnl_attr_nest_end(nlh, data);
+	nft_batch_push(b, nlh);
 }
 
 struct element_writer {
@@ -277,12 +303,15 @@ static int write_additions(struct nft_batch *b, const struct nft_table *old, con
 {
 	int rc = 0;
 
+	if (new->retry_object && !old->retry_object)
+		nft_put_retry_object(b, NFT_TABLE_NAME);
+
 	for (size_t i = 0; i < new->n_sets && !rc; i++) {
 		const struct nft_set *o = nft_table_set(old, new->sets[i].name);
 
 		if (!o)
 			rc = put_set(b, &new->sets[i], (uint32_t)i + 1);
-		if (!rc)
+		if (!rc && !nft_set_is_dynamic(&new->sets[i]))
 			put_elements(b, o, &new->sets[i]);
 	}
 	for (size_t i = 0; i < new->n_chains && !rc; i++)

@@ -11,6 +11,8 @@
 
 enum field_kind {
 	FIELD_U32,
+	FIELD_U16,	 /* the same with 16 bits */
+	FIELD_U64,	 /* and 64 */
 	FIELD_U8,	 /* 8 bits in the kernel's attribute, 32 in ours */
 	FIELD_REGISTER,	 /* our 8-bit index */
 	FIELD_DREG,	 /* the same, and has_dreg */
@@ -18,6 +20,8 @@ enum field_kind {
 	FIELD_DATA,
 	FIELD_ZERO, /* as many zero bytes as `data` has; not read back */
 	FIELD_NAME,
+	FIELD_SECOND,	     /* the unit of a rate: always one second */
+	FIELD_DATA_REGISTER, /* only when there is data (member b) */
 };
 
 struct field {
@@ -38,6 +42,10 @@ static const struct shape {
 	[NX_FOREIGN] = {NULL, {{0}}},
 	[NX_META] = {"meta",
 		     {F(NFTNL_EXPR_META_KEY, FIELD_U32, a), F(NFTNL_EXPR_META_DREG, FIELD_DREG, dreg)}},
+	/* A meta with a source register: told apart in nx_decode(). */
+	[NX_META_SET] = {"meta",
+			 {F(NFTNL_EXPR_META_KEY, FIELD_U32, a),
+			  F(NFTNL_EXPR_META_SREG, FIELD_REGISTER, sreg)}},
 	[NX_PAYLOAD] = {"payload",
 			{F(NFTNL_EXPR_PAYLOAD_BASE, FIELD_U32, a), F(NFTNL_EXPR_PAYLOAD_OFFSET, FIELD_U32, b),
 			 F(NFTNL_EXPR_PAYLOAD_LEN, FIELD_U32, c),
@@ -79,6 +87,20 @@ static const struct shape {
 	[NX_MASQ] = {"masq", {F(NFTNL_EXPR_MASQ_FLAGS, FIELD_U32, a)}},
 	[NX_REJECT] = {"reject",
 		       {F(NFTNL_EXPR_REJECT_TYPE, FIELD_U32, a), F(NFTNL_EXPR_REJECT_CODE, FIELD_U8, b)}},
+	[NX_DYNSET] = {"dynset",
+		       {F(NFTNL_EXPR_DYNSET_OP, FIELD_U32, a),
+			F(NFTNL_EXPR_DYNSET_SET_NAME, FIELD_NAME, name),
+			F(NFTNL_EXPR_DYNSET_SREG_KEY, FIELD_REGISTER, sreg),
+			F(NFTNL_EXPR_DYNSET_SREG_DATA, FIELD_DATA_REGISTER, sreg2)}},
+	[NX_OBJECT] = {"objref",
+		       {F(NFTNL_EXPR_OBJREF_IMM_TYPE, FIELD_U32, a),
+			F(NFTNL_EXPR_OBJREF_IMM_NAME, FIELD_NAME, name)}},
+	[NX_LIMIT] = {"limit",
+		      {F(NFTNL_EXPR_LIMIT_RATE, FIELD_U64, a), F(NFTNL_EXPR_LIMIT_BURST, FIELD_U32, b),
+		       F(NFTNL_EXPR_LIMIT_UNIT, FIELD_SECOND, data2)}},
+	[NX_LOG] = {"log", {F(NFTNL_EXPR_LOG_GROUP, FIELD_U16, a), F(NFTNL_EXPR_LOG_SNAPLEN, FIELD_U32, b)}},
+	[NX_RT] = {"rt", {F(NFTNL_EXPR_RT_KEY, FIELD_U32, a), F(NFTNL_EXPR_RT_DREG, FIELD_DREG, dreg)}},
+	[NX_NOTRACK] = {"notrack", {{0}}},
 	[NX_EXTHDR] = {"exthdr",
 		       {F(NFTNL_EXPR_EXTHDR_TYPE, FIELD_U8, a), F(NFTNL_EXPR_EXTHDR_OFFSET, FIELD_U32, b),
 			F(NFTNL_EXPR_EXTHDR_LEN, FIELD_U32, c), F(NFTNL_EXPR_EXTHDR_OP, FIELD_U32, d),
@@ -113,6 +135,18 @@ static void field_encode(const struct nx *x, const struct field *f, struct nftnl
 		memcpy(&v, at, 4);
 		nftnl_expr_set_u8(e, f->attr, (uint8_t)v);
 		break;
+	case FIELD_U16:
+		memcpy(&v, at, 4);
+		nftnl_expr_set_u16(e, f->attr, (uint16_t)v);
+		break;
+	case FIELD_U64:
+		memcpy(&v, at, 4);
+		nftnl_expr_set_u64(e, f->attr, v);
+		break;
+	case FIELD_DATA_REGISTER:
+		if (x->b)
+			nftnl_expr_set_u32(e, f->attr, register_number(*at));
+		break;
 	case FIELD_REGISTER:
 		nftnl_expr_set_u32(e, f->attr, register_number(*at));
 		break;
@@ -130,6 +164,9 @@ static void field_encode(const struct nx *x, const struct field *f, struct nftnl
 		break;
 	case FIELD_ZERO:
 		nftnl_expr_set(e, f->attr, zeroes, x->data_len);
+		break;
+	case FIELD_SECOND:
+		nftnl_expr_set_u64(e, f->attr, 1);
 		break;
 	case FIELD_NAME:
 		nftnl_expr_set_str(e, f->attr, (const char *)at);
@@ -155,6 +192,18 @@ static bool field_decode(struct nftnl_expr *e, const struct field *f, struct nx 
 		v = nftnl_expr_get_u8(e, f->attr);
 		memcpy(at, &v, 4);
 		return true;
+	case FIELD_U16:
+		v = nftnl_expr_get_u16(e, f->attr);
+		memcpy(at, &v, 4);
+		return true;
+	case FIELD_U64:
+		v = (uint32_t)nftnl_expr_get_u64(e, f->attr);
+		memcpy(at, &v, 4);
+		return true;
+	case FIELD_DATA_REGISTER:
+		x->b = 1;
+		*at = register_index(nftnl_expr_get_u32(e, f->attr));
+		return true;
 	case FIELD_DREG:
 		x->has_dreg = 1;
 		*at = register_index(nftnl_expr_get_u32(e, f->attr));
@@ -179,6 +228,8 @@ static bool field_decode(struct nftnl_expr *e, const struct field *f, struct nx 
 			if (((const uint8_t *)data)[v])
 				return false;
 		return true;
+	case FIELD_SECOND:
+		return nftnl_expr_get_u64(e, f->attr) == 1;
 	case FIELD_NAME:
 		data = nftnl_expr_get_str(e, f->attr);
 		if (!data || strlen(data) >= NFT_NAME)
@@ -240,7 +291,8 @@ static void nx_decode(struct nftnl_expr *e, struct nx *x)
 		good = verdict_decode(e, x);
 	} else {
 		for (unsigned k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++) {
-			if (!shapes[k].name || strcmp(shapes[k].name, name))
+			if (!shapes[k].name || strcmp(shapes[k].name, name) ||
+			    (k == NX_META && nftnl_expr_is_set(e, NFTNL_EXPR_META_SREG)))
 				continue;
 			x->kind = (uint8_t)k;
 			good = true;

@@ -193,6 +193,8 @@ static void take_set(struct observer *o, struct nftnl_set *s)
 	out->key_len = nftnl_set_get_u32(s, NFTNL_SET_KEY_LEN);
 	out->data_type = nftnl_set_get_u32(s, NFTNL_SET_DATA_TYPE);
 	out->data_len = nftnl_set_get_u32(s, NFTNL_SET_DATA_LEN);
+	out->size = nftnl_set_get_u32(s, NFTNL_SET_DESC_SIZE);
+	out->timeout_ms = (uint32_t)nftnl_set_get_u64(s, NFTNL_SET_TIMEOUT);
 	shape = strlen(name) < sizeof(out->name) ? nft_set_shape(name) : NULL;
 	out->foreign = !shape || !nft_set_same_shape(shape, out);
 }
@@ -306,6 +308,23 @@ static int dump(struct observer *o, uint16_t type, uint16_t table_attr, mnl_cb_t
 	return o->rc ? o->rc : rc;
 }
 
+static int object_cb(const struct nlmsghdr *nlh, void *data)
+{
+	struct observer *o = data;
+	const char *table = "", *name = "";
+	const struct nlattr *a;
+
+	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg))
+	{
+		if (mnl_attr_get_type(a) == NFTA_OBJ_TABLE)
+			table = mnl_attr_get_str(a);
+		else if (mnl_attr_get_type(a) == NFTA_OBJ_NAME)
+			name = mnl_attr_get_str(a);
+	}
+	o->table->retry_object |= !strcmp(table, NFT_TABLE_NAME) && !strcmp(name, NFT_RETRY_OBJECT);
+	return MNL_CB_OK;
+}
+
 static int observe_once(struct nft *n, struct arena *arena, struct nft_table *out)
 {
 	struct observer o = {.nft = n, .arena = arena, .table = out};
@@ -321,8 +340,10 @@ static int observe_once(struct nft *n, struct arena *arena, struct nft_table *ou
 			rc = dump(&o, NFT_MSG_GETRULE, NFTA_RULE_TABLE, rule_cb);
 		if (!rc)
 			rc = dump(&o, NFT_MSG_GETSET, NFTA_SET_TABLE, set_cb);
+		if (!rc)
+			rc = dump(&o, NFT_MSG_GETOBJ, NFTA_OBJ_TABLE, object_cb);
 		for (size_t i = 0; i < out->n_sets && !rc; i++)
-			if (!out->sets[i].foreign)
+			if (!out->sets[i].foreign && !nft_set_is_dynamic(&out->sets[i]))
 				rc = observe_elements(&o, &out->sets[i]);
 	}
 	buf_free(&o.records);

@@ -229,12 +229,12 @@ static int probe_table(struct nft_batch *b, uint32_t flags)
 	return 0;
 }
 
-static int probe_secpath(struct nft_batch *b)
+/* A rule of one expression, in a chain of its own. */
+static int probe_rule(struct nft_batch *b, const struct nx *x)
 {
 	struct nftnl_chain *c = nftnl_chain_alloc();
 	struct nftnl_rule *r = nftnl_rule_alloc();
-	struct nx x = {.kind = NX_META, .has_dreg = 1, .a = NFT_META_SECPATH};
-	struct nft_rule rule = {.x = &x, .n = 1};
+	struct nft_rule rule = {.x = x, .n = 1};
 	int rc = c && r ? nft_rule_encode(&rule, r) : -ENOMEM;
 	struct nlmsghdr *nlh;
 
@@ -257,15 +257,17 @@ static int probe_secpath(struct nft_batch *b)
 	return rc;
 }
 
-static int probe_one(struct nft *n, uint32_t table_flags, bool secpath, struct vgw_err *err)
+static int probe_one(struct nft *n, uint32_t table_flags, const struct nx *x, struct vgw_err *err)
 {
 	struct nft_batch b;
 	int rc = nft_batch_begin(&b, n);
 
 	if (!rc)
 		rc = probe_table(&b, table_flags);
-	if (!rc && secpath)
-		rc = probe_secpath(&b);
+	if (!rc && x && x->kind == NX_OBJECT)
+		nft_put_retry_object(&b, PROBE_TABLE);
+	if (!rc && x)
+		rc = probe_rule(&b, x);
 	if (!rc)
 		rc = nft_batch_send(&b, false, err);
 	nft_batch_free(&b);
@@ -274,12 +276,18 @@ static int probe_one(struct nft *n, uint32_t table_flags, bool secpath, struct v
 
 int nft_probe(struct nft *n, struct nft_features *out, struct vgw_err *err)
 {
-	int rc = probe_one(n, 0, false, err);
+	static const struct nx secpath = {.kind = NX_META, .has_dreg = 1, .a = NFT_META_SECPATH};
+	static const struct nx log = {.kind = NX_LOG, .a = NFT_LOG_GROUP, .b = 80};
+	static const struct nx object = {
+		.kind = NX_OBJECT, .a = NFT_OBJECT_CT_TIMEOUT, .name = NFT_RETRY_OBJECT};
+	int rc = probe_one(n, 0, NULL, err);
 
 	memset(out, 0, sizeof(*out));
 	if (rc)
 		return rc;
-	out->owner_persist = !probe_one(n, VGW_NFT_TABLE_F_OWNER | VGW_NFT_TABLE_F_PERSIST, false, NULL);
-	out->secpath = !probe_one(n, 0, true, NULL);
+	out->owner_persist = !probe_one(n, VGW_NFT_TABLE_F_OWNER | VGW_NFT_TABLE_F_PERSIST, NULL, NULL);
+	out->secpath = !probe_one(n, 0, &secpath, NULL);
+	out->log = !probe_one(n, 0, &log, NULL);
+	out->retry = !probe_one(n, 0, &object, NULL);
 	return 0;
 }

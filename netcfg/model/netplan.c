@@ -276,6 +276,11 @@ static void plan_sets(struct planner *p)
 {
 	const struct nft_table *want = &p->out->table, *have = &p->observed->table;
 
+	if (want->retry_object && !have->retry_object) {
+		add_opf(p, PLAN_NFT, "+ ct timeout %s", NFT_RETRY_OBJECT);
+		p->out->nft = true;
+	}
+
 	for (size_t i = 0; i < want->n_sets; i++) {
 		const struct nft_set *w = &want->sets[i], *h = nft_table_set(have, w->name);
 		struct element_lines e = {p, w, false};

@@ -39,6 +39,9 @@ static void print_nx(struct buf *out, const struct nx *x)
 	case NX_META:
 		buf_printf(out, "meta %u>r%u", x->a, x->dreg);
 		break;
+	case NX_META_SET:
+		buf_printf(out, "r%u>meta %u", x->sreg, x->a);
+		break;
 	case NX_PAYLOAD:
 		buf_printf(out, "payload %u+%u/%u>r%u", x->a, x->b, x->c, x->dreg);
 		break;
@@ -83,6 +86,27 @@ static void print_nx(struct buf *out, const struct nx *x)
 	case NX_REJECT:
 		buf_puts(out, x->a == NFT_REJECT_TCP_RST ? "reject reset" : "reject unreachable");
 		break;
+	case NX_DYNSET:
+		buf_printf(out, "%s r%u@%s", x->a == NFT_DYNSET_OP_DELETE ? "forget" : "note", x->sreg,
+			   x->name);
+		if (x->b)
+			buf_printf(out, ":r%u", x->sreg2);
+		break;
+	case NX_OBJECT:
+		buf_printf(out, "object %u %s", x->a, x->name);
+		break;
+	case NX_LIMIT:
+		buf_printf(out, "limit %u/s burst %u", x->a, x->b);
+		break;
+	case NX_LOG:
+		buf_printf(out, "log group %u bytes %u", x->a, x->b);
+		break;
+	case NX_RT:
+		buf_printf(out, "rt %u>r%u", x->a, x->dreg);
+		break;
+	case NX_NOTRACK:
+		buf_puts(out, "notrack");
+		break;
 	case NX_EXTHDR:
 		buf_printf(out, "tcp option %u+%u/%u=r%u", x->a, x->b, x->c, x->sreg);
 		break;
@@ -110,6 +134,8 @@ void nft_table_print(const struct nft_table *t, struct buf *out)
 	if (!t->present)
 		return;
 	buf_printf(out, "table inet %s%s\n", NFT_TABLE_NAME, t->owned ? " owner persist" : "");
+	if (t->retry_object)
+		buf_puts(out, "ct timeout " NFT_RETRY_OBJECT "\n");
 	for (size_t i = 0; i < t->n_sets; i++)
 		print_set(out, &t->sets[i]);
 	for (size_t i = 0; i < t->n_chains; i++) {

@@ -171,6 +171,63 @@ void rule_set_mss(struct rule_text *r, uint8_t reg)
 	x->sreg = reg;
 }
 
+void rule_meta_set(struct rule_text *r, uint32_t key, uint8_t sreg)
+{
+	struct nx *x = add(r, NX_META_SET);
+
+	x->a = key;
+	x->sreg = sreg;
+}
+
+static void rule_tried(struct rule_text *r, uint32_t op, const char *map, uint8_t data)
+{
+	struct nx *x = add(r, NX_DYNSET);
+
+	x->a = op;
+	x->b = 1;
+	x->sreg2 = data;
+	strcpy(x->name, map);
+}
+
+void rule_tried_forget(struct rule_text *r, const char *map, uint8_t data)
+{
+	rule_tried(r, NFT_DYNSET_OP_DELETE, map, data);
+}
+
+void rule_tried_note(struct rule_text *r, const char *map, uint8_t data)
+{
+	rule_tried(r, NFT_DYNSET_OP_UPDATE, map, data);
+}
+
+void rule_object(struct rule_text *r, uint32_t type, const char *name)
+{
+	struct nx *x = add(r, NX_OBJECT);
+
+	x->a = type;
+	strcpy(x->name, name);
+}
+
+void rule_limit(struct rule_text *r, uint32_t per_second, uint32_t burst)
+{
+	struct nx *x = add(r, NX_LIMIT);
+
+	x->a = per_second;
+	x->b = burst;
+}
+
+void rule_log(struct rule_text *r, uint32_t group, uint32_t bytes)
+{
+	struct nx *x = add(r, NX_LOG);
+
+	x->a = group;
+	x->b = bytes;
+}
+
+void rule_notrack(struct rule_text *r)
+{
+	add(r, NX_NOTRACK);
+}
+
 void rule_family(struct rule_text *r, const struct nft_family *f)
 {
 	rule_meta(r, NFT_META_NFPROTO, 0);
@@ -211,6 +268,16 @@ void rule_secpath(struct rule_text *r, bool decrypted)
 	rule_cmp(r, 0, NFT_CMP_EQ, &value, 1);
 }
 
+void rule_unencrypted(struct rule_text *r)
+{
+	struct nx *x = add(r, NX_RT);
+	uint8_t none = 0;
+
+	x->a = NFT_RT_XFRM;
+	to_register(x, 0);
+	rule_cmp(r, 0, NFT_CMP_EQ, &none, 1);
+}
+
 static void rule_ct_bit(struct rule_text *r, uint32_t key, uint32_t bit, bool set)
 {
 	uint32_t zero = 0;
@@ -218,6 +285,53 @@ static void rule_ct_bit(struct rule_text *r, uint32_t key, uint32_t bit, bool se
 	rule_ct(r, key, 0, 0);
 	rule_mask(r, 0, &bit, 4);
 	rule_cmp(r, 0, set ? NFT_CMP_NEQ : NFT_CMP_EQ, &zero, 4);
+}
+
+void rule_flag(struct rule_text *r, uint8_t reg, uint32_t bit)
+{
+	uint32_t zero = 0;
+
+	rule_mask(r, reg, &bit, 4);
+	rule_cmp(r, reg, NFT_CMP_NEQ, &zero, 4);
+}
+
+void rule_tcp_flags(struct rule_text *r, uint8_t mask, uint8_t value, bool equal)
+{
+	rule_protocol(r, IPPROTO_TCP);
+	rule_payload(r, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1, 0);
+	rule_mask(r, 0, &mask, 1);
+	rule_cmp(r, 0, equal ? NFT_CMP_EQ : NFT_CMP_NEQ, &value, 1);
+}
+
+void rule_tcp_sequence_zero(struct rule_text *r)
+{
+	uint32_t zero = 0;
+
+	rule_payload(r, NFT_PAYLOAD_TRANSPORT_HEADER, 4, 4, 0);
+	rule_cmp(r, 0, NFT_CMP_EQ, &zero, 4);
+}
+
+void rule_ct_direction_reply(struct rule_text *r)
+{
+	uint8_t reply = IP_CT_DIR_REPLY;
+
+	rule_ct(r, NFT_CT_DIRECTION, 0, 0);
+	rule_cmp(r, 0, NFT_CMP_EQ, &reply, 1);
+}
+
+void rule_ct_related(struct rule_text *r)
+{
+	rule_ct_bit(r, NFT_CT_STATE, 1u << (IP_CT_RELATED + 1), true);
+}
+
+void rule_client_key(struct rule_text *r, const struct nft_family *f)
+{
+	uint8_t second = (uint8_t)(f->words + 1);
+
+	rule_payload(r, NFT_PAYLOAD_NETWORK_HEADER, f->saddr, f->size, 0);
+	rule_payload(r, NFT_PAYLOAD_TRANSPORT_HEADER, 0, 2, f->words);
+	rule_payload(r, NFT_PAYLOAD_NETWORK_HEADER, f->daddr, f->size, second);
+	rule_payload(r, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2, (uint8_t)(second + f->words));
 }
 
 void rule_ct_new(struct rule_text *r)
@@ -232,12 +346,7 @@ void rule_ct_status(struct rule_text *r, uint32_t bit, bool set)
 
 void rule_syn(struct rule_text *r)
 {
-	uint8_t mask = 0x06, syn = 0x02; /* RFC 9293: RST 4, SYN 2 */
-
-	rule_protocol(r, IPPROTO_TCP);
-	rule_payload(r, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1, 0);
-	rule_mask(r, 0, &mask, 1);
-	rule_cmp(r, 0, NFT_CMP_EQ, &syn, 1);
+	rule_tcp_flags(r, NFT_TCP_SYN | NFT_TCP_RST, NFT_TCP_SYN, true);
 }
 
 void rule_port_key(struct rule_text *r, const struct nft_family *f)
@@ -250,8 +359,20 @@ void rule_port_key(struct rule_text *r, const struct nft_family *f)
 void rule_original_port_key(struct rule_text *r, const struct nft_family *f)
 {
 	rule_ct(r, f->number == IP_V4 ? NFT_CT_DST_IP : NFT_CT_DST_IP6, IP_CT_DIR_ORIGINAL + 1, 0);
-	rule_meta(r, NFT_META_L4PROTO, f->words);
+	/* The flow's protocol: the packet's own may be that of an ICMP error about it. */
+	rule_ct(r, NFT_CT_PROTOCOL, 0, f->words);
 	rule_ct(r, NFT_CT_PROTO_DST, IP_CT_DIR_ORIGINAL + 1, (uint8_t)(f->words + 1));
+}
+
+void rule_original_client_key(struct rule_text *r, const struct nft_family *f)
+{
+	bool v4 = f->number == IP_V4;
+	uint8_t second = (uint8_t)(f->words + 1);
+
+	rule_ct(r, v4 ? NFT_CT_SRC_IP : NFT_CT_SRC_IP6, IP_CT_DIR_ORIGINAL + 1, 0);
+	rule_ct(r, NFT_CT_PROTO_SRC, IP_CT_DIR_ORIGINAL + 1, f->words);
+	rule_ct(r, v4 ? NFT_CT_DST_IP : NFT_CT_DST_IP6, IP_CT_DIR_ORIGINAL + 1, second);
+	rule_ct(r, NFT_CT_PROTO_DST, IP_CT_DIR_ORIGINAL + 1, (uint8_t)(second + f->words));
 }
 
 void rule_port_match(struct rule_text *r, const struct nft_family *f, const struct ns_port *p)

@@ -5,7 +5,9 @@
 
 #include "netcfg/model/nft_table.h"
 
-enum { RULE_MAX = 24 };
+enum { RULE_MAX = 40 };
+/* RFC 9293 3.1. */
+enum { NFT_TCP_SYN = 2, NFT_TCP_RST = 4, NFT_TCP_ACK = 16 };
 
 struct rule_text {
 	struct nx x[RULE_MAX];
@@ -32,6 +34,15 @@ void rule_verdict(struct rule_text *r, int32_t verdict, const char *chain);
 void rule_counter(struct rule_text *r);
 void rule_reject(struct rule_text *r, uint32_t type, uint32_t code);
 void rule_masquerade(struct rule_text *r, uint32_t flags);
+void rule_meta_set(struct rule_text *r, uint32_t key, uint8_t sreg);
+/* The client key from register 0 in the map of slots tried: forgotten; or noted, with the slot in DATA,
+ * unless it is there already. A full map ends the rule. (For a map the kernel wants DATA in either case.) */
+void rule_tried_forget(struct rule_text *r, const char *map, uint8_t data);
+void rule_tried_note(struct rule_text *r, const char *map, uint8_t data);
+void rule_object(struct rule_text *r, uint32_t type, const char *name);
+void rule_limit(struct rule_text *r, uint32_t per_second, uint32_t burst);
+void rule_log(struct rule_text *r, uint32_t group, uint32_t bytes);
+void rule_notrack(struct rule_text *r);
 /* The address in REG, the port behind it. */
 void rule_dnat(struct rule_text *r, const struct nft_family *f, uint8_t reg);
 /* The MSS in REG, 16 bits in network order; the kernel only ever lowers it. */
@@ -43,10 +54,20 @@ void rule_protocol(struct rule_text *r, uint8_t protocol);
 void rule_interface(struct rule_text *r, uint32_t key, const char *name); /* NFT_META_IIFNAME or OIFNAME */
 void rule_prefix(struct rule_text *r, const struct nft_family *f, uint8_t offset, const struct ip_prefix *p);
 void rule_secpath(struct rule_text *r, bool decrypted);
+void rule_unencrypted(struct rule_text *r); /* no IPsec policy takes it on its way out */
 void rule_ct_new(struct rule_text *r);
 void rule_ct_status(struct rule_text *r, uint32_t bit, bool set);
 void rule_syn(struct rule_text *r); /* TCP with SYN and without RST */
 
+void rule_flag(struct rule_text *r, uint8_t reg, uint32_t bit); /* the bit is set in REG, which is spent */
+void rule_tcp_flags(struct rule_text *r, uint8_t mask, uint8_t value, bool equal);
+void rule_tcp_sequence_zero(struct rule_text *r);
+void rule_ct_direction_reply(struct rule_text *r);
+void rule_ct_related(struct rule_text *r);
+
+/* The client's address . port . destination address . port, from register 0 on. */
+void rule_client_key(struct rule_text *r, const struct nft_family *f);
+void rule_original_client_key(struct rule_text *r, const struct nft_family *f);
 /* Destination address . protocol . port from register 0 on, as the packet has it, or as its flow began. */
 void rule_port_key(struct rule_text *r, const struct nft_family *f);
 void rule_original_port_key(struct rule_text *r, const struct nft_family *f);

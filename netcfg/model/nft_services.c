@@ -49,7 +49,7 @@ static size_t first_with_prefix(const struct nft_set *set, const uint8_t *prefix
 
 static uint8_t group_balance(uint32_t group)
 {
-	switch (group & ~(uint32_t)NFT_GROUP_SLOTS) {
+	switch (group & NFT_GROUP_KIND) {
 	case NFT_GROUP_RANDOM:
 		return NS_RANDOM;
 	case NFT_GROUP_SOURCE:

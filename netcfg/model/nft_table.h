@@ -4,15 +4,19 @@
  * addresses but the few that cannot be data; everything that changes is an element. Pure.
  *
  *   guard (prerouting, raw)      who may reach the guarded ports
- *   refuse, refuse_local         new flows to a service without slots (prerouting, output; mangle)
+ *   refuse, refuse_local         new flows to a service without slots; what belongs to no flow; and SYNs that
+ *                                are to be forgotten soon (prerouting, output; mangle)
  *   mss_in, mss_out              MSS clamp (prerouting, postrouting; mangle)
  *   dnat, dnat_local             the services (prerouting, output; dstnat), by way of balance
  *   masquerade                   clients from the private interface (postrouting; srcnat)
  *   forward                      shield and egress cut (forward; filter)
+ *   mask, mask_local, mask_out   refusals that a retry makes good; answers (forward, input, output; filter)
+ *   untracked                    the forged ACKs that draw out idle clients (output; raw)
  *
  * svc4/svc6 map a port to a number (enum nft_group and the number of slots); be4/be6 map port and slot to a
- * backend. One rule of `balance` serves all services of one group, so services cost elements, not rules. Only
- * the first NFT_EXACT round-robin services have a rule, and so a counter, of their own.
+ * backend, next4/next6 to the slot of the next one. One rule of `balance` serves all services of one group,
+ * so services cost elements, not rules. Only the first NFT_EXACT round-robin services have a rule, and so a
+ * counter, of their own.
  */
 #ifndef NETCFG_MODEL_NFT_TABLE_H
 #define NETCFG_MODEL_NFT_TABLE_H
@@ -31,28 +35,52 @@ enum nft_group {
 	NFT_GROUP_RANDOM = 2 << 24,
 	NFT_GROUP_SOURCE = 3 << 24,
 	NFT_GROUP_EXACT = 4 << 24, /* round-robin with a counter of its own */
+	NFT_GROUP_KIND = 15 << 24,
+	NFT_GROUP_RETRY = 1 << 28, /* TCP with two backends or more: a SYN without answer goes to the next */
 	NFT_GROUP_SLOTS = 0xffffff,
+};
+
+/*
+ * How a SYN is retried without us. Its flow is forgotten after a second without answer (the object
+ * syn_retry), so that the client's next SYN is a new flow; tried4/tried6 remember until the answer which slot
+ * a client's port was sent to, and that one goes to the slot of the next backend. Refusals are masked
+ * meanwhile.
+ */
+#define NFT_RETRY_OBJECT "syn_retry"
+enum {
+	NFT_RETRY_SYN_S = 1,
+	NFT_RETRY_REMEMBER_MS = 8000,
+	NFT_RETRY_PORTS = 262144, /* at most; beyond that a SYN is not retried */
+	NFT_LOG_GROUP = 86,	  /* nfnetlink_log: refused and retried SYNs, a few a second */
+	NFT_FORGED_MARK = 0x56,	  /* packet mark of forged ACKs */
 };
 
 /* One expression of a rule. The fields' meaning by kind; unused ones are zero. Registers: index of a 32-bit
  * one, 0–15. */
 enum nx_kind {
-	NX_FOREIGN, /* not one of ours: equal to nothing */
-	NX_META,    /* a key → dreg */
-	NX_PAYLOAD, /* a base, b offset, c length → dreg */
-	NX_CT,	    /* a key, b direction → dreg */
-	NX_CMP,	    /* a op, sreg, data */
-	NX_BITWISE, /* a length, sreg, data mask, data2 xor → dreg */
-	NX_LOOKUP,  /* name set, sreg, a flags, → dreg when has_dreg */
-	NX_NUMGEN,  /* a type, b modulus, c offset → dreg */
-	NX_HASH,    /* Jenkins; sreg, a length, b modulus, c seed, d offset → dreg */
-	NX_VALUE,   /* data → dreg */
-	NX_VERDICT, /* a verdict (as int32_t), name chain */
+	NX_FOREIGN,  /* not one of ours: equal to nothing */
+	NX_META,     /* a key → dreg */
+	NX_META_SET, /* sreg → a key */
+	NX_PAYLOAD,  /* a base, b offset, c length → dreg */
+	NX_CT,	     /* a key, b direction → dreg */
+	NX_CMP,	     /* a op, sreg, data */
+	NX_BITWISE,  /* a length, sreg, data mask, data2 xor → dreg */
+	NX_LOOKUP,   /* name set, sreg, a flags, → dreg when has_dreg */
+	NX_NUMGEN,   /* a type, b modulus, c offset → dreg */
+	NX_HASH,     /* Jenkins; sreg, a length, b modulus, c seed, d offset → dreg */
+	NX_VALUE,    /* data → dreg */
+	NX_VERDICT,  /* a verdict (as int32_t), name chain */
 	NX_COUNTER,
 	NX_NAT,	   /* a type, b family, sreg address, sreg2 port, c flags */
 	NX_MASQ,   /* a flags */
 	NX_REJECT, /* a type, b code */
 	NX_EXTHDR, /* write: a option, b offset, c length, d op, sreg */
+	NX_DYNSET, /* a op, name map, sreg key, sreg2 data when b */
+	NX_OBJECT, /* a type, name */
+	NX_LIMIT,  /* a packets a second, b burst */
+	NX_LOG,	   /* a group, b bytes of each packet */
+	NX_NOTRACK,
+	NX_RT, /* a key → dreg */
 };
 
 struct nx {
@@ -84,6 +112,8 @@ struct nft_set {
 	uint32_t flags;		      /* NFT_SET_* */
 	uint32_t key_type, key_len;   /* nft(8)'s type numbers, so that it lists them; bytes */
 	uint32_t data_type, data_len; /* 0 for a plain set */
+	uint32_t size;		      /* most elements; 0: no limit */
+	uint32_t timeout_ms;	      /* of elements; 0: they stay */
 	bool foreign;
 	uint8_t *elems; /* n records of key_len + data_len bytes, sorted by memcmp */
 	size_t n;
@@ -97,12 +127,15 @@ struct nft_table {
 	size_t n_chains; /* in dependency order: a chain stands behind those it jumps to */
 	struct nft_set *sets;
 	size_t n_sets;
+	bool retry_object; /* NFT_RETRY_OBJECT is there */
 };
 
 /* What the kernel can do, found out by trying (nft.h). */
 struct nft_features {
 	bool owner_persist;
 	bool secpath;
+	bool retry; /* connection-tracking time-outs as objects, and deleting from a set by rule */
+	bool log;
 };
 
 /* The table that S asks for; everything lives in ARENA. 0 or -ENOMEM. S is sorted. */
@@ -117,6 +150,8 @@ const struct nft_set *nft_table_set(const struct nft_table *t, const char *name)
 const struct nft_chain *nft_table_chain(const struct nft_table *t, const char *name);
 /* The shape (without elements) of our set of that name; NULL for a name that is not ours. */
 const struct nft_set *nft_set_shape(const char *name);
+/* The packets write its elements: they are neither wanted nor observed. */
+bool nft_set_is_dynamic(const struct nft_set *s);
 /* Name, flags, types and lengths are the same. */
 bool nft_set_same_shape(const struct nft_set *a, const struct nft_set *b);
 /* Bytes of one record. */

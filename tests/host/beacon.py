@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cheap server that says who answers and whom it sees: beacon.py NAME tcp:PORT udp:PORT echo:PORT...
 
-tcp: one line "NAME CLIENT", then the end. udp: the same as a datagram. echo: the line, then every byte comes back.
+tcp: one line "NAME CLIENT", and the end once the client has closed. udp: the same as a datagram. echo: the line, then every byte comes back.
 """
 
 import selectors
@@ -28,8 +28,12 @@ def line(name, peer):
 def serve_tcp(name, sock):
     while True:
         client, peer = sock.accept()
+        client.settimeout(2)
         try:
             client.sendall(line(name, peer))
+            # Who closes first keeps the ports for a minute (TIME_WAIT). Were it the server, a masqueraded client's
+            # random port would now and then meet one: the SYN is answered by a mere ACK, and begins anew.
+            client.recv(1)
         except OSError:
             pass
         client.close()

@@ -136,6 +136,9 @@ static bool step(struct machine *m, const struct nx *x, const char **verdict)
 		return in_set(m, x);
 	case NX_COUNTER:
 		return true;
+	case NX_RT: /* 'e': an IPsec policy takes it on its way out */
+		load(m, x->dreg, (uint8_t[]){has(m, 'e')}, 1);
+		return true;
 	case NX_VERDICT:
 		*verdict = (int32_t)x->a == NF_DROP ? "drop" : (int32_t)x->a == NF_ACCEPT ? "accept" : "?";
 		return false;
@@ -303,6 +306,9 @@ static void cut(void **state)
 		{{"eth0", "eth2", "198.51.100.7", "192.168.150.11:40000", ""}, "drop"},
 		{{"eth0", "eth1", "198.51.100.7", "10.244.0.9:80", "nt"}, "drop"},
 		{{"eth0", "eth1", "2001:db8::7", "[fd00:150::11]:40000", ""}, "drop"},
+		/* What IPsec carries does not cross it in the clear. */
+		{{"eth1", "eth0", "192.168.150.11", "192.168.10.5:443", "ne"}, "pass"},
+		{{"eth0", "eth1", "192.168.10.5", "192.168.150.11:40000", "s"}, "pass"},
 		/* Tunnels and the inside are not the external interface. */
 		{{"eth1", "wg0", "192.168.150.11", "192.168.10.5:443", "n"}, "pass"},
 		{{"wg0", "eth1", "192.168.10.5", "192.168.150.11:6443", "nt"}, "pass"},

@@ -67,9 +67,11 @@ static const char management[] =
 static const struct golden {
 	const char *name;
 	const char *spec; /* NULL: many frontends */
-	bool secpath, owner, no_external;
+	bool secpath, owner, no_external, retry;
 } goldens[] = {
 	{"gateway", gateway, true, true, false},
+	{"gateway-retry", gateway, true, true, false, true},
+	{"dual-stack-retry", dual, true, false, false, true},
 	{"dual-stack", dual, true, false, false},
 	{"many-frontends", NULL, true, false, false},
 	{"refuse", refuse, true, false, false},
@@ -103,7 +105,8 @@ static void build(const struct golden *g, struct wanted_fixture *x, struct nft_t
 {
 	/* Routes that lead to the tunnels' networks, by name of the case. */
 	static const struct wanted_verdict *rejects[4];
-	struct nft_features features = {.owner_persist = g->owner, .secpath = g->secpath};
+	struct nft_features features = {
+		.owner_persist = g->owner, .secpath = g->secpath, .retry = g->retry, .log = g->retry};
 	struct ns_route *origins;
 	struct buf text = {0};
 

@@ -243,8 +243,8 @@ static void source_size(void **state)
 		for (size_t i = 0; i < n; i++)
 			t[i] = target((uint8_t)i, 1, true);
 		size = source(t, n, arena).n;
-		assert_true(size >= 16 * n || n > 64);
-		assert_true(size >= 2 * n);
+		/* Whatever their number: one backend more moves only what it gets. */
+		assert_int_equal(size, SLOTS_SOURCE);
 		for (size_t i = 0; i + 1 < n; i += 3 + n / 8) {
 			t[i].enabled = false;
 			t[i + 1].weight = 0;

@@ -134,7 +134,7 @@ static void balances(void **state)
 						     "{'address':'192.168.150.11','port':80,'weight':5}]}"));
 	wanted_finish(&x);
 	assert_services(&x, "192.168.150.1:81/TCP random -> 192.168.150.11:6443 192.168.150.12:80*2\n"
-			    "192.168.150.1:82/TCP source -> 192.168.150.11:80\n"
+			    "192.168.150.1:82/TCP source -> 192.168.150.11:80*512\n"
 			    "192.168.150.1:82/UDP roundrobin -> 192.168.150.11:6443\n");
 	wanted_free(&x);
 }

@@ -78,15 +78,10 @@ static double score(uint32_t slot, const struct slot_target *t)
 	return -(double)t->weight / log(unit);
 }
 
-static uint32_t source_slots(size_t n)
-{
-	return n == 1 ? 1 : n <= 16 ? 256 : n <= 64 ? 1024 : 4096;
-}
-
 static int rendezvous(const struct slot_target *targets, size_t n, struct arena *arena,
 		      struct ip_endpoint **out, size_t *n_out)
 {
-	uint32_t total = source_slots(n);
+	uint32_t total = SLOTS_SOURCE;
 
 	*out = arena_calloc(arena, total, sizeof(**out));
 	if (!*out)

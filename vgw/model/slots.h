@@ -12,10 +12,13 @@ struct slot_target {
 	bool enabled;	 /* may take new flows */
 };
 
+/* Of every frontend with source balancing: any other number would move clients when it changed. */
+enum { SLOTS_SOURCE = 512 };
+
 /*
  * Round-robin and random: each enabled target as often as its weight over the greatest common divisor, the
- * turns of one spread as evenly as can be (smooth weighted round-robin). Source: a number of slots that
- * depends on N alone, each given to the enabled target with the highest weighted score for it (weighted
+ * turns of one spread as evenly as can be (smooth weighted round-robin). Source: SLOTS_SOURCE slots,
+ * each given to the enabled target with the highest weighted score for it (weighted
  * rendezvous hashing), so that a target that goes or comes moves only its own. *OUT in ARENA; *N_OUT 0 when
  * nothing may take flows. 0 or -ENOMEM.
  */
