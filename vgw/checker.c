@@ -9,6 +9,13 @@
 #include "vgw/clock.h"
 #include "vgw/probe/check.h"
 
+/* One check under way. */
+struct attempt {
+	struct target *target;
+	struct check *check; /* NULL: free */
+	int64_t started_ms;
+};
+
 /* One thing that is checked. */
 struct target {
 	struct checker_backend state;
@@ -16,9 +23,10 @@ struct target {
 	const char *group, *name; /* the frontend's name and "": a backend; "" and the probe's name */
 	struct check_params params;
 	struct wanted_verdict *verdict; /* NULL for a probe */
-	struct check *running;
+	struct attempt attempts[CHECKER_PARALLEL];
 	ev_timer timer;
-	int64_t started_ms, due_ms;
+	int64_t started_ms, due_ms; /* of the latest attempt; of the next */
+	double usual_ms;	    /* what a check of it takes, smoothed */
 };
 
 struct checker {
@@ -52,11 +60,32 @@ struct checker *checker_new(struct ev_loop *loop, checker_changed_fn *changed, v
 	return c;
 }
 
+/* What began before MS has been overtaken. */
+static void cancel_before(struct target *t, int64_t ms)
+{
+	for (int i = 0; i < CHECKER_PARALLEL; i++) {
+		struct attempt *a = &t->attempts[i];
+
+		if (!a->check || a->started_ms >= ms)
+			continue;
+		check_cancel(a->check);
+		a->check = NULL;
+	}
+}
+
+static bool is_running(const struct target *t)
+{
+	for (int i = 0; i < CHECKER_PARALLEL; i++)
+		if (t->attempts[i].check)
+			return true;
+	return false;
+}
+
 static void targets_free(struct checker *c)
 {
 	for (size_t i = 0; i < c->n_targets; i++) {
 		ev_timer_stop(c->loop, &c->targets[i].timer);
-		check_cancel(c->targets[i].running);
+		cancel_before(&c->targets[i], INT64_MAX);
 	}
 	free(c->targets);
 	free(c->first);
@@ -103,37 +132,81 @@ static void update_verdict(struct target *t)
 	t->verdict->refuses = t->state.health.sampled && t->state.health.last.code == CHECK_REFUSED;
 }
 
+/* How long a check may be silent before the next one is begun beside it. */
+static int64_t doubt_ms(const struct target *t)
+{
+	double doubt = t->usual_ms * 4 > CHECKER_DOUBT_MS ? t->usual_ms * 4 : CHECKER_DOUBT_MS;
+	double most = t->params.spec->timeout_ms / 2.0;
+
+	return (int64_t)(doubt < most ? doubt : most);
+}
+
 static void check_done(void *ctx, const struct check_result *result)
 {
-	struct target *t = ctx;
+	struct attempt *a = ctx;
+	struct target *t = a->target;
 	struct checker *c = t->checker;
 	struct health *h = &t->state.health;
 	struct wanted_verdict before = t->verdict ? *t->verdict : (struct wanted_verdict){0};
+	enum health_state was = h->state;
 	bool reported = !h->sampled || !same_report(&h->last, result);
 	int64_t now = clock_mono_ms();
 	unsigned changes = 0;
 
-	t->running = NULL;
+	a->check = NULL;
 	t->state.checked_ms = now;
+	if (result->code == CHECK_OK) {
+		t->usual_ms = t->usual_ms ? t->usual_ms * 0.8 + result->latency_ms * 0.2 : result->latency_ms;
+		/* An older question is answered by this, too. */
+		cancel_before(t, a->started_ms);
+	}
 	if (health_sample(h, result, now) || reported)
 		changes |= CHECKER_REPORT;
 	update_verdict(t);
 	if (t->verdict && memcmp(&before, t->verdict, sizeof(before)))
 		changes |= CHECKER_VERDICT;
-	schedule(t, health_next_delay(h, t->params.spec->interval_ms, t->started_ms, now));
+	if (t->verdict && h->state == HEALTH_DEAD && was != HEALTH_DEAD) {
+		t->state.reap_due = true;
+		changes |= CHECKER_VERDICT;
+	} else if (h->state != HEALTH_DEAD) {
+		t->state.reap_due = false;
+	}
+	if (!is_running(t))
+		schedule(t, health_next_delay(h, t->params.spec->interval_ms, t->started_ms, now));
 	if (changes)
 		c->changed(c->ctx, changes);
+}
+
+/* In doubt, and the verdict still open: as many samples at once as it takes. */
+static bool wants_another(const struct target *t)
+{
+	const struct health *h = &t->state.health;
+	unsigned running = 0;
+
+	for (int i = 0; i < CHECKER_PARALLEL; i++)
+		running += t->attempts[i].check != NULL;
+	return h->in_rotation && running < CHECKER_PARALLEL && running < h->fall;
 }
 
 static void check_due(struct ev_loop *loop, ev_timer *w, int revents)
 {
 	struct target *t = w->data;
 	struct checker *c = t->checker;
+	struct attempt *a = NULL;
 
+	for (int i = 0; i < CHECKER_PARALLEL; i++)
+		if (!t->attempts[i].check)
+			a = &t->attempts[i];
+	if (!a)
+		return;
 	t->started_ms = clock_mono_ms();
-	t->running = check_start(loop, &t->params, check_done, t);
-	if (t->running) {
+	a->target = t;
+	a->started_ms = t->started_ms;
+	a->check = check_start(loop, &t->params, check_done, a);
+	if (a->check) {
 		c->starved = false;
+		if (wants_another(t))
+			schedule(t, doubt_ms(t));
 		return;
 	}
 	/* Out of descriptors or memory: no sample, so no verdict; the watchdog sees it if it lasts. */
@@ -248,6 +321,7 @@ static int carry_over(struct checker *old, struct checker *new)
 			continue;
 		t->state = (*found)->state;
 		t->started_ms = (*found)->started_ms;
+		t->usual_ms = (*found)->usual_ms;
 		t->due_ms = (*found)->due_ms;
 		health_tune(&t->state.health, t->params.spec->rise, t->params.spec->fall);
 	}
@@ -304,6 +378,22 @@ const struct checker_backend *checker_backend(const struct checker *c, size_t fr
 	return &c->targets[c->first[frontend] + backend].state;
 }
 
+struct checker_backend *checker_backend_mutable(struct checker *c, size_t frontend, size_t backend)
+{
+	return &c->targets[c->first[frontend] + backend].state;
+}
+
+void checker_hurry(struct checker *c, size_t frontend, size_t backend)
+{
+	struct target *t = &c->targets[c->first[frontend] + backend];
+	int64_t now = clock_mono_ms();
+
+	if (t->params.spec->type == SPEC_CHECK_NONE || is_running(t) || !t->state.health.in_rotation ||
+	    now - t->started_ms < CHECKER_HURRY_MS)
+		return;
+	schedule(t, 0);
+}
+
 const struct checker_backend *checker_probe(const struct checker *c, size_t probe)
 {
 	return &c->targets[c->first[c->spec->n_frontends] + probe].state;
@@ -320,7 +410,7 @@ int64_t checker_overdue_ms(const struct checker *c, int64_t now_ms)
 
 	for (size_t i = 0; i < c->n_targets; i++) {
 		const struct target *t = &c->targets[i];
-		int64_t due = t->running ? t->started_ms + t->params.spec->timeout_ms : t->due_ms;
+		int64_t due = is_running(t) ? t->started_ms + t->params.spec->timeout_ms : t->due_ms;
 
 		if (t->params.spec->type != SPEC_CHECK_NONE && now_ms - due > worst)
 			worst = now_ms - due;

@@ -17,9 +17,19 @@ enum checker_change {
 	CHECKER_VERDICT = 2, /* who may take new flows */
 };
 
+/*
+ * A check that has not answered for so long, or four times as long as this backend usually takes, is in
+ * doubt: the next sample is begun beside it. So a silent backend is found dead after little more than one
+ * time-out.
+ */
+enum { CHECKER_DOUBT_MS = 50, CHECKER_PARALLEL = 4, CHECKER_HURRY_MS = 50 };
+
 struct checker_backend {
 	struct health health;
-	int64_t checked_ms; /* end of the last check (monotonic); 0 before the first */
+	int64_t checked_ms;	  /* end of the last check (monotonic); 0 before the first */
+	bool reap_due;		  /* found dead, and its flows not reaped yet */
+	uint64_t flows, counting; /* at the last count; in the running one */
+	uint64_t flows_reaped;
 };
 
 typedef void checker_changed_fn(void *ctx, unsigned changes);
@@ -38,6 +48,10 @@ int checker_set(struct checker *c, const struct spec *spec, const struct wanted_
 
 const struct checker_backend *checker_backend(const struct checker *c, size_t frontend, size_t backend);
 const struct checker_backend *checker_probe(const struct checker *c, size_t probe);
+/* The same, to be changed: flows and reaping are the gateway's. */
+struct checker_backend *checker_backend_mutable(struct checker *c, size_t frontend, size_t backend);
+/* Something says that this backend may be in trouble: its next check is now. */
+void checker_hurry(struct checker *c, size_t frontend, size_t backend);
 /* For wanted.h; valid until the next sample or checker_set. */
 const struct wanted_verdict *const *checker_verdicts(const struct checker *c);
 /* By how many ms the most overdue check is late: for the watchdog. */

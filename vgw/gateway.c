@@ -72,6 +72,8 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int revents)
 	} else if (g->spec && sysctls_moved(g)) {
 		gateway_reconcile_soon(g, 0);
 	}
+	if (g->spec)
+		reaper_count(g->reaper);
 	gateway_touch(g);
 }
 
@@ -104,7 +106,9 @@ static int open_all(struct gateway *g, struct vgw_err *err)
 	if (rc)
 		return rc;
 	g->checker = checker_new(g->loop, on_checks, g);
-	return g->checker ? 0 : vgw_err_set(err, -ENOMEM, "OutOfMemory", "checks", "no memory");
+	if (!g->checker)
+		return vgw_err_set(err, -ENOMEM, "OutOfMemory", "checks", "no memory");
+	return gateway_flows_open(g, err);
 }
 
 int gateway_new(struct ev_loop *loop, const struct config *config, struct gateway **out, struct vgw_err *err)
@@ -148,6 +152,7 @@ void gateway_free(struct gateway *g)
 	ev_timer_stop(g->loop, &g->tick);
 	ev_timer_stop(g->loop, &g->touch);
 	gateway_confirm_stop(g);
+	gateway_flows_close(g);
 	checker_free(g->checker);
 	monitor_close(g->monitor);
 	host_view_free(&g->view);

@@ -4,11 +4,13 @@
 #define VGW_GATEWAY_INTERNAL_H
 
 #include "netcfg/kernel/monitor.h"
+#include "netcfg/kernel/nflog.h"
 #include "vgw/checker.h"
 #include "vgw/gateway.h"
 #include "vgw/host.h"
 #include "vgw/model/fight.h"
 #include "vgw/model/status.h"
+#include "vgw/reaper.h"
 #include "vgw/store.h"
 
 enum { GATEWAY_DRIFT = 32, GATEWAY_OBJECT = 64 };
@@ -27,6 +29,9 @@ struct gateway {
 	struct store store;
 	struct monitor *monitor;
 	struct checker *checker;
+	struct reaper *reaper;
+	struct nflog *nflog; /* NULL: no hints */
+	ev_io hints;
 	ev_io watch[MONITOR_SOCKETS];
 	ev_timer soon;	/* coalesces what makes a reconciliation due */
 	ev_timer tick;	/* what no notification tells */
@@ -46,6 +51,7 @@ struct gateway {
 	struct netstate wanted;
 	struct nft_table wanted_table;
 	bool in_sync;		  /* the second plan was empty */
+	unsigned unsettled;	  /* turns in a row whose second plan was not */
 	struct vgw_err apply_err; /* reason "" when all went well */
 	struct plan_recorded record;
 
@@ -87,6 +93,12 @@ int gateway_remove(struct gateway *g, struct buf *lines, struct vgw_err *err);
 /* The spec that waits to be confirmed. */
 void gateway_confirm_init(struct gateway *g);
 void gateway_confirm_stop(struct gateway *g);
+
+/* Dead backends and their flows: gateway_flows.c. */
+int gateway_flows_open(struct gateway *g, struct vgw_err *err);
+void gateway_flows_close(struct gateway *g);
+/* Reap what is due, now that the rules have sent new flows elsewhere. */
+void gateway_flows_reap(struct gateway *g);
 
 struct gateway_dispute *gateway_dispute(struct gateway *g, const char *object);
 void gateway_link_object(const char *name, char out[GATEWAY_OBJECT]);

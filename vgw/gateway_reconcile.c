@@ -13,6 +13,8 @@
 #define TABLE_OBJECT "table inet " NFT_TABLE_NAME
 
 /* A table of more elements than this is not read back whole after a change of our own, but a while later. */
+/* A plan that does not become empty is tried so often in a row, then seldom: nothing must turn for ever. */
+enum { UNSETTLED_QUICK = 5, UNSETTLED_LATER_MS = 30000 };
 enum { READ_BACK_ELEMENTS = 5000, READ_BACK_LATER_MS = 5000 };
 
 void gateway_link_object(const char *name, char out[GATEWAY_OBJECT])
@@ -377,6 +379,8 @@ static void settle(struct turn *t)
 		g->applied = g->spec->generation;
 	for (size_t i = 0; i < g->n_disputes; i++)
 		fight_quiet(&g->disputes[i].fight, clock_mono_ms());
+	if (!plan.n)
+		g->unsettled = 0;
 	if (plan.n && !t->err.reason[0]) {
 		bool all_skipped = true;
 
@@ -385,7 +389,9 @@ static void settle(struct turn *t)
 		/* What changed between the two looks is for the next turn; what is contested waits for its
 		 * own. */
 		if (!all_skipped || !t->plan.n)
-			gateway_reconcile_soon(g, 10);
+			gateway_reconcile_soon(g, g->unsettled++ < UNSETTLED_QUICK ? 10 : UNSETTLED_LATER_MS);
+		if (g->unsettled == UNSETTLED_QUICK)
+			log_error("reconcile: what was set does not show as set: %s", plan.ops[0].line);
 	} else if (plan.n) {
 		gateway_reconcile_soon(g, 1000);
 	}
@@ -438,6 +444,7 @@ int gateway_reconcile(struct gateway *g, struct buf *lines)
 		g->event_ms = 0;
 		g->table_by[0] = g->route_by[0] = '\0';
 		settle(&t);
+		gateway_flows_reap(g);
 	} else {
 		log_error("reconcile: %s: %s (%s)", t.err.reason, t.err.text, t.err.where);
 		gateway_reconcile_soon(g, 1000);

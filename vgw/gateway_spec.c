@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens to a spec: examined, planned, put in force, confirmed or taken back, deleted; and the one at start. */
+/* What happens to a spec: examined, planned, put in force, confirmed or taken back, deleted; and the one at
+ * start. */
 #include <errno.h>
 #include <string.h>
 
@@ -313,4 +314,3 @@ int gateway_start(struct gateway *g, const char *first_spec, struct vgw_err *err
 	gateway_touch(g);
 	return 0;
 }
-

@@ -108,6 +108,8 @@ static void fill_backends(const struct gateway *g, size_t index, struct status_f
 			e->state = c->health.state;
 			e->since = to_wall(c->health.since_ms);
 			fill_check(c, &e->check);
+			e->flows = c->flows;
+			e->flows_reaped = c->flows_reaped;
 			*n_out += drained || !c->health.in_rotation;
 		}
 		if (drained && e->state != HEALTH_DEAD)

@@ -192,8 +192,15 @@ int store_read_record(const struct store *s, struct plan_recorded *out, struct v
 	int rc = file_read(s->applied_path, RECORD_MAX_BYTES, &text, err);
 
 	memset(out, 0, sizeof(*out));
-	if (rc)
+	if (rc == -EFBIG) {
+		buf_free(&text);
+		set_aside(s, err);
+		return 0;
+	}
+	if (rc) {
+		buf_free(&text);
 		return rc == -ENOENT ? 0 : rc;
+	}
 	json_open(&r, "InvalidRecord", buf_str(&text), text.len, RECORD_MAX_BYTES, err);
 	root = json_root(&r);
 	json_members(&root, names, N, m);

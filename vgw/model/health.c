@@ -73,6 +73,10 @@ bool health_sample(struct health *h, const struct check_result *r, int64_t now_m
 	uint32_t needed = healthy ? h->rise : h->fall;
 
 	count(h, healthy);
+	if (verdict != HEALTH_DEAD)
+		h->dead_streak = 0;
+	else if (h->dead_streak < UINT32_MAX)
+		h->dead_streak++;
 	h->last = *r;
 
 	/* It takes flows already, and nothing speaks against it: no reason to wait for the rest of `rise`. */
@@ -80,6 +84,10 @@ bool health_sample(struct health *h, const struct check_result *r, int64_t now_m
 		needed = 1;
 	if (h->streak < needed)
 		return false;
+	/* Resetting flows takes as many samples of its own: one time-out of a server that answers badly is
+	 * not death. */
+	if (verdict == HEALTH_DEAD && h->dead_streak < h->fall && h->state != HEALTH_DEAD)
+		verdict = HEALTH_DRAINING;
 	return enter(h, verdict, now_ms);
 }
 

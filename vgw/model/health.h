@@ -49,10 +49,11 @@ enum health_state { HEALTH_UNKNOWN, HEALTH_UP, HEALTH_DRAINING, HEALTH_DEAD };
 struct health {
 	enum health_state state;
 	bool in_rotation; /* may take new flows, by the checks alone (drain and failopen are the caller's) */
-	uint32_t rise, fall; /* samples */
-	uint32_t streak;     /* equal outcomes (healthy or not) in a row, this one included */
-	bool streak_healthy; /* outcome of the streak */
-	int64_t since_ms;    /* when `state` was entered */
+	uint32_t dead_streak; /* samples in a row that nothing answered */
+	uint32_t rise, fall;  /* samples */
+	uint32_t streak;      /* equal outcomes (healthy or not) in a row, this one included */
+	bool streak_healthy;  /* outcome of the streak */
+	int64_t since_ms;     /* when `state` was entered */
 	bool sampled;
 	struct check_result last;
 };
@@ -66,12 +67,10 @@ void health_init(struct health *h, uint32_t rise, uint32_t fall, bool in_rotatio
 void health_tune(struct health *h, uint32_t rise, uint32_t fall);
 
 /*
- * Count one sample. Healthy: CHECK_OK only. After `rise` healthy samples HEALTH_UP; after `fall` failures, of
- * whatever kinds, the verdict of the latest: NoRoute, Refused, Unreachable and Timeout (at any stage) mean
- * HEALTH_DEAD, the others HEALTH_DRAINING. While already out, a failure of the other kind moves between
- * Draining and Dead as soon as `fall` failures came in a row, which is at once where no success came between.
- * Of something in rotation the first healthy sample is enough for HEALTH_UP. Returns true when state or
- * in_rotation changed.
+ * Count one sample. Healthy: CHECK_OK only. After `rise` healthy samples HEALTH_UP. After `fall` failures out
+ * of rotation: HEALTH_DEAD when each of the last `fall` was NoRoute, Refused, Unreachable or Timeout (at any
+ * stage), else HEALTH_DRAINING; a dead one that answers badly is Draining at once. From HEALTH_UNKNOWN in
+ * rotation the first healthy sample is enough for HEALTH_UP. Returns true when state or in_rotation changed.
  */
 bool health_sample(struct health *h, const struct check_result *r, int64_t now_ms);
 

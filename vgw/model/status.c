@@ -113,6 +113,10 @@ static void put_backend(struct buf *b, const struct status_backend *e, bool subs
 		json_put_time(b, "since", e->since);
 	put_check(b, &e->check, substance);
 	put_certificate(b, &e->check.result.certificate);
+	if (!substance) {
+		json_put_int(b, "flows", (int64_t)e->flows);
+		json_put_int(b, "flowsReaped", (int64_t)e->flows_reaped);
+	}
 	buf_puts(b, "}");
 }
 

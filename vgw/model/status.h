@@ -31,6 +31,7 @@ struct status_backend {
 	enum health_state state;
 	int64_t since;
 	struct status_check check;
+	uint64_t flows, flows_reaped;
 };
 
 struct status_frontend {

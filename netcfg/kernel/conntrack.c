@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "netcfg/kernel/conntrack.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* net/netfilter/nf_internals.h: which parts of a tuple a filter compares. */
+enum {
+	FILTER_IP_SRC = 1 << 0,
+	FILTER_IP_DST = 1 << 1,
+	FILTER_PROTO_NUM = 1 << 3,
+	FILTER_PORT_SRC = 1 << 4,
+	FILTER_PORT_DST = 1 << 5,
+};
+
+enum { DELETE_CHUNK = 32768, COUNT_BUFFER = 65536 };
+
+struct conntrack {
+	struct mnl_socket *requests; /* reaping: blocking */
+	struct mnl_socket *counts;   /* counting: not blocking */
+	uint32_t seq;
+	uint32_t count_seq;
+};
+
+static struct mnl_socket *open_socket(int flags)
+{
+	struct mnl_socket *s = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC | flags);
+	int size = 1 << 20;
+
+	if (s && mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0) {
+		mnl_socket_close(s);
+		return NULL;
+	}
+	if (s)
+		setsockopt(mnl_socket_get_fd(s), SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));
+	return s;
+}
+
+int conntrack_open(struct conntrack **out, struct vgw_err *err)
+{
+	struct conntrack *c = calloc(1, sizeof(*c));
+
+	*out = NULL;
+	if (!c)
+		return vgw_err_set(err, -ENOMEM, "OutOfMemory", "conntrack", "no memory");
+	c->requests = open_socket(0);
+	c->counts = c->requests ? open_socket(SOCK_NONBLOCK) : NULL;
+	if (!c->counts) {
+		int rc = -errno;
+
+		conntrack_close(c);
+		return vgw_err_set(err, rc, "KernelError", "conntrack", "cannot open a netlink socket: %s",
+				   strerror(-rc));
+	}
+	*out = c;
+	return 0;
+}
+
+void conntrack_close(struct conntrack *c)
+{
+	if (!c)
+		return;
+	if (c->requests)
+		mnl_socket_close(c->requests);
+	if (c->counts)
+		mnl_socket_close(c->counts);
+	free(c);
+}
+
+static struct nlmsghdr *message(char *buf, uint16_t type, uint16_t flags, uint32_t seq, uint8_t family)
+{
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct nfgenmsg *nfg;
+
+	nlh->nlmsg_type = (uint16_t)(NFNL_SUBSYS_CTNETLINK << 8 | type);
+	nlh->nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags);
+	nlh->nlmsg_seq = seq;
+	nfg = mnl_nlmsg_put_extra_header(nlh, sizeof(*nfg));
+	nfg->nfgen_family = family == IP_V6 ? AF_INET6 : family == IP_V4 ? AF_INET : AF_UNSPEC;
+	nfg->version = NFNETLINK_V0;
+	return nlh;
+}
+
+/* Either end may be NULL: left out. */
+static void put_tuple(struct nlmsghdr *nlh, uint16_t type, const struct ip_endpoint *src,
+		      const struct ip_endpoint *dst, uint8_t protocol)
+{
+	const struct ip_endpoint *any = src ? src : dst;
+	bool v6 = any->addr.family == IP_V6;
+	struct nlattr *tuple = mnl_attr_nest_start(nlh, type), *part = mnl_attr_nest_start(nlh, CTA_TUPLE_IP);
+
+	if (src)
+		mnl_attr_put(nlh, v6 ? CTA_IP_V6_SRC : CTA_IP_V4_SRC, ip_addr_size(&src->addr),
+			     src->addr.bytes);
+	if (dst)
+		mnl_attr_put(nlh, v6 ? CTA_IP_V6_DST : CTA_IP_V4_DST, ip_addr_size(&dst->addr),
+			     dst->addr.bytes);
+	mnl_attr_nest_end(nlh, part);
+	part = mnl_attr_nest_start(nlh, CTA_TUPLE_PROTO);
+	mnl_attr_put_u8(nlh, CTA_PROTO_NUM, protocol);
+	if (src)
+		mnl_attr_put_u16(nlh, CTA_PROTO_SRC_PORT, htons(src->port));
+	if (dst)
+		mnl_attr_put_u16(nlh, CTA_PROTO_DST_PORT, htons(dst->port));
+	mnl_attr_nest_end(nlh, part);
+	mnl_attr_nest_end(nlh, tuple);
+}
+
+static void get_address(const struct nlattr *a, uint8_t family, struct ip_addr *out)
+{
+	out->family = family;
+	if (mnl_attr_get_payload_len(a) == ip_addr_size(out))
+		memcpy(out->bytes, mnl_attr_get_payload(a), ip_addr_size(out));
+}
+
+static void get_tuple(const struct nlattr *nest, struct ip_endpoint *src, struct ip_endpoint *dst,
+		      uint8_t *protocol)
+{
+	const struct nlattr *part, *a;
+
+	mnl_attr_for_each_nested(part, nest)
+	{
+		bool ip = mnl_attr_get_type(part) == CTA_TUPLE_IP;
+
+		if (!ip && mnl_attr_get_type(part) != CTA_TUPLE_PROTO)
+			continue;
+		mnl_attr_for_each_nested(a, part)
+		{
+			uint16_t type = mnl_attr_get_type(a), len = mnl_attr_get_payload_len(a);
+
+			if (ip && (type == CTA_IP_V4_SRC || type == CTA_IP_V6_SRC))
+				get_address(a, type == CTA_IP_V6_SRC ? IP_V6 : IP_V4, &src->addr);
+			else if (ip && (type == CTA_IP_V4_DST || type == CTA_IP_V6_DST))
+				get_address(a, type == CTA_IP_V6_DST ? IP_V6 : IP_V4, &dst->addr);
+			else if (!ip && type == CTA_PROTO_NUM && len == 1)
+				*protocol = mnl_attr_get_u8(a);
+			else if (!ip && type == CTA_PROTO_SRC_PORT && len == 2)
+				src->port = ntohs(mnl_attr_get_u16(a));
+			else if (!ip && type == CTA_PROTO_DST_PORT && len == 2)
+				dst->port = ntohs(mnl_attr_get_u16(a));
+		}
+	}
+}
+
+/* False for what is no DNATed TCP or UDP flow. */
+static bool get_flow(const struct nlmsghdr *nlh, struct ct_flow *out)
+{
+	const struct nlattr *a;
+	uint32_t status = 0;
+	uint8_t reply_protocol = 0;
+
+	memset(out, 0, sizeof(*out));
+	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg))
+	{
+		switch (mnl_attr_get_type(a)) {
+		case CTA_TUPLE_ORIG:
+			get_tuple(a, &out->client, &out->port.at, &out->port.protocol);
+			break;
+		case CTA_TUPLE_REPLY:
+			get_tuple(a, &out->backend, &out->seen_client, &reply_protocol);
+			break;
+		case CTA_ID:
+			out->id = mnl_attr_get_u32(a);
+			break;
+		case CTA_STATUS:
+			status = ntohl(mnl_attr_get_u32(a));
+			break;
+		}
+	}
+	return (status & IPS_DST_NAT) && out->client.addr.family && out->backend.addr.family;
+}
+
+struct reaper {
+	const struct ns_port *port;
+	const struct ip_endpoint *backend;
+	struct ct_flow *flows;
+	size_t n, cap;
+	bool failed;
+};
+
+static int take_flow(const struct nlmsghdr *nlh, void *ctx)
+{
+	struct reaper *r = ctx;
+	struct ct_flow flow;
+
+	if (!get_flow(nlh, &flow) || ns_port_cmp(&flow.port, r->port) ||
+	    ip_endpoint_cmp(&flow.backend, r->backend))
+		return MNL_CB_OK;
+	if (r->n == r->cap) {
+		size_t cap = r->cap ? r->cap * 2 : 64;
+		struct ct_flow *bigger = realloc(r->flows, cap * sizeof(*bigger));
+
+		if (!bigger) {
+			r->failed = true;
+			return MNL_CB_OK;
+		}
+		r->flows = bigger;
+		r->cap = cap;
+	}
+	r->flows[r->n++] = flow;
+	return MNL_CB_OK;
+}
+
+static int dump(struct conntrack *c, struct reaper *r, bool filter)
+{
+	char buf[COUNT_BUFFER];
+	uint32_t seq = ++c->seq, port = mnl_socket_get_portid(c->requests);
+	struct nlmsghdr *nlh = message(buf, IPCTNL_MSG_CT_GET, NLM_F_DUMP, seq, r->port->at.addr.family);
+	struct nlattr *nest;
+	int rc = 1;
+
+	if (filter) {
+		put_tuple(nlh, CTA_TUPLE_ORIG, NULL, &r->port->at, r->port->protocol);
+		put_tuple(nlh, CTA_TUPLE_REPLY, r->backend, NULL, r->port->protocol);
+		nest = mnl_attr_nest_start(nlh, CTA_FILTER);
+		mnl_attr_put_u32(nlh, CTA_FILTER_ORIG_FLAGS,
+				 FILTER_IP_DST | FILTER_PROTO_NUM | FILTER_PORT_DST);
+		mnl_attr_put_u32(nlh, CTA_FILTER_REPLY_FLAGS,
+				 FILTER_IP_SRC | FILTER_PROTO_NUM | FILTER_PORT_SRC);
+		mnl_attr_nest_end(nlh, nest);
+	}
+	if (mnl_socket_sendto(c->requests, nlh, nlh->nlmsg_len) < 0)
+		return -errno;
+	while (rc > 0) {
+		ssize_t len = mnl_socket_recvfrom(c->requests, buf, sizeof(buf));
+
+		if (len < 0 && errno == EINTR)
+			continue;
+		if (len < 0)
+			return -errno;
+		/* What is left of earlier requests (errors of deletions) is of no interest. */
+		if (((struct nlmsghdr *)buf)->nlmsg_seq == seq)
+			rc = mnl_cb_run(buf, (size_t)len, seq, port, take_flow, r);
+	}
+	return rc < 0 ? -errno : 0;
+}
+
+/* By its whole tuple and its id: a flow that came since under the same ports stays. One that is gone is fine.
+ */
+static int delete_flows(struct conntrack *c, const struct ct_flow *flows, size_t n)
+{
+	char chunk[DELETE_CHUNK];
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct nlmsghdr *nlh =
+			message(chunk + used, IPCTNL_MSG_CT_DELETE, 0, ++c->seq, flows[i].client.addr.family);
+
+		put_tuple(nlh, CTA_TUPLE_ORIG, &flows[i].client, &flows[i].port.at, flows[i].port.protocol);
+		mnl_attr_put_u32(nlh, CTA_ID, flows[i].id);
+		used += NLMSG_ALIGN(nlh->nlmsg_len);
+		if (i + 1 < n && used < DELETE_CHUNK - 512)
+			continue;
+		if (send(mnl_socket_get_fd(c->requests), chunk, used, 0) < 0)
+			return -errno;
+		used = 0;
+	}
+	return 0;
+}
+
+int conntrack_reap(struct conntrack *c, const struct ns_port *port, const struct ip_endpoint *backend,
+		   struct ct_flow **flows, size_t *n, struct vgw_err *err)
+{
+	struct reaper r = {.port = port, .backend = backend};
+	int rc = dump(c, &r, true);
+
+	if (rc == -EINVAL || rc == -EOPNOTSUPP) {
+		r.n = 0;
+		rc = dump(c, &r, false);
+	}
+	if (!rc && r.failed)
+		rc = -ENOMEM;
+	if (!rc)
+		rc = delete_flows(c, r.flows, r.n);
+	if (rc) {
+		free(r.flows);
+		*flows = NULL;
+		*n = 0;
+		return vgw_err_set(err, rc, "KernelError", "conntrack", "cannot reap flows: %s",
+				   strerror(-rc));
+	}
+	*flows = r.flows;
+	*n = r.n;
+	return 0;
+}
+
+int conntrack_fd(const struct conntrack *c)
+{
+	return mnl_socket_get_fd(c->counts);
+}
+
+int conntrack_count_start(struct conntrack *c)
+{
+	char buf[256];
+	struct nlmsghdr *nlh;
+
+	c->count_seq = ++c->seq;
+	nlh = message(buf, IPCTNL_MSG_CT_GET, NLM_F_DUMP, c->count_seq, 0);
+	/* Only what was DNATed, where the kernel filters by status. */
+	mnl_attr_put_u32(nlh, CTA_STATUS, htonl(IPS_DST_NAT));
+	mnl_attr_put_u32(nlh, CTA_STATUS_MASK, htonl(IPS_DST_NAT));
+	return mnl_socket_sendto(c->counts, nlh, nlh->nlmsg_len) < 0 ? -errno : 0;
+}
+
+struct counter {
+	void (*fn)(void *ctx, const struct ct_flow *flow);
+	void *ctx;
+};
+
+static int count_flow(const struct nlmsghdr *nlh, void *data)
+{
+	struct counter *k = data;
+	struct ct_flow flow;
+
+	if (get_flow(nlh, &flow))
+		k->fn(k->ctx, &flow);
+	return MNL_CB_OK;
+}
+
+int conntrack_count_read(struct conntrack *c, void (*fn)(void *ctx, const struct ct_flow *flow), void *ctx)
+{
+	char buf[COUNT_BUFFER];
+	struct counter k = {fn, ctx};
+	ssize_t len = recv(conntrack_fd(c), buf, sizeof(buf), MSG_DONTWAIT);
+	int rc;
+
+	if (len < 0)
+		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
+	if (((struct nlmsghdr *)buf)->nlmsg_seq != c->count_seq)
+		return 1;
+	rc = mnl_cb_run(buf, (size_t)len, c->count_seq, mnl_socket_get_portid(c->counts), count_flow, &k);
+	return rc < 0 ? -errno : rc;
+}

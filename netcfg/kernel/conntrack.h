@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connection tracking over netlink (linux/netfilter/nfnetlink_conntrack.h): the flows of a service's
+ * backends. */
+#ifndef NETCFG_KERNEL_CONNTRACK_H
+#define NETCFG_KERNEL_CONNTRACK_H
+
+#include "netcfg/base/err.h"
+#include "netcfg/model/netstate.h"
+
+/* One flow that was balanced: by its original and its reply tuple. */
+struct ct_flow {
+	struct ns_port port;		/* the frontend it went to */
+	struct ip_endpoint client;	/* who opened it */
+	struct ip_endpoint backend;	/* who answers */
+	struct ip_endpoint seen_client; /* as the backend sees it: another one when masqueraded */
+	uint32_t id;
+};
+
+struct conntrack;
+
+/* 0 or -errno with ERR. */
+int conntrack_open(struct conntrack **out, struct vgw_err *err);
+/* NULL is fine. */
+void conntrack_close(struct conntrack *c);
+
+/*
+ * The flows of PORT that BACKEND answers, deleted; and no other. *FLOWS (free(3)) and *N are those that were
+ * there. The kernel filters the dump where it can (CTA_FILTER, 5.8); what it sends is compared here in any
+ * case. 0 or -errno.
+ */
+int conntrack_reap(struct conntrack *c, const struct ns_port *port, const struct ip_endpoint *backend,
+		   struct ct_flow **flows, size_t *n, struct vgw_err *err);
+
+/*
+ * Count flows without ever blocking: start a dump, then read a piece whenever conntrack_fd() is readable. FN
+ * is called for each DNATed flow. conntrack_count_read() returns 1 while there is more to come, 0 at the end,
+ * -errno when the dump was lost (start again later).
+ */
+int conntrack_fd(const struct conntrack *c);
+int conntrack_count_start(struct conntrack *c);
+int conntrack_count_read(struct conntrack *c, void (*fn)(void *ctx, const struct ct_flow *flow), void *ctx);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The flows of backends: reaped when a backend is dead, counted, and as hints for the checks. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "netcfg/base/log.h"
+#include "vgw/gateway_internal.h"
+
+/* The frontend at PORT, by bisection in the wanted services and then by index; n_frontends when there is
+ * none. */
+static size_t find_frontend(const struct gateway *g, const struct ns_port *port)
+{
+	const struct spec *spec = g->spec;
+	struct ns_port at;
+
+	for (size_t i = 0; spec && i < spec->n_frontends; i++)
+		if (spec->frontends[i].port == port->at.port &&
+		    wanted_port(&spec->frontends[i], &g->view.facts, &at) && !ns_port_cmp(&at, port))
+			return i;
+	return spec ? spec->n_frontends : 0;
+}
+
+static bool is_backend(const struct spec_backend *b, const struct ip_endpoint *at)
+{
+	return b->port == at->port && !ip_addr_cmp(&b->address, &at->addr);
+}
+
+static struct checker_backend *find_backend(struct gateway *g, const struct ns_port *port,
+					    const struct ip_endpoint *backend)
+{
+	size_t f = g->spec && g->view.arena ? find_frontend(g, port) : 0;
+
+	if (!g->spec || !g->view.arena || f == g->spec->n_frontends)
+		return NULL;
+	for (size_t b = 0; b < g->spec->frontends[f].n_backends; b++)
+		if (is_backend(&g->spec->frontends[f].backends[b], backend))
+			return checker_backend_mutable(g->checker, f, b);
+	return NULL;
+}
+
+static void on_reaped(void *ctx, const struct ns_port *port, const struct ip_endpoint *backend, size_t n)
+{
+	struct checker_backend *b = find_backend(ctx, port, backend);
+
+	if (b)
+		b->flows_reaped += n;
+}
+
+static void on_flow(void *ctx, const struct ns_port *port, const struct ip_endpoint *backend)
+{
+	struct checker_backend *b = find_backend(ctx, port, backend);
+
+	if (b)
+		b->counting++;
+}
+
+static void each_backend(struct gateway *g, void (*fn)(struct checker_backend *b))
+{
+	for (size_t f = 0; g->spec && f < g->spec->n_frontends; f++)
+		for (size_t b = 0;
+		     g->spec->frontends[f].placement != SPEC_IGNORED && b < g->spec->frontends[f].n_backends;
+		     b++)
+			fn(checker_backend_mutable(g->checker, f, b));
+}
+
+static void begin_count(struct checker_backend *b)
+{
+	b->counting = 0;
+}
+
+static void end_count(struct checker_backend *b)
+{
+	b->flows = b->counting;
+}
+
+static void on_count_begin(void *ctx)
+{
+	each_backend(ctx, begin_count);
+}
+
+static void on_count_end(void *ctx)
+{
+	each_backend(ctx, end_count);
+}
+
+/*
+ * A packet that the rules have logged: a refusal comes from the backend, a retried SYN is for the frontend.
+ * Either way the checks look at once.
+ */
+static void on_hint(void *ctx, const struct ip_endpoint *src, const struct ip_endpoint *dst)
+{
+	struct gateway *g = ctx;
+	struct ns_port at;
+
+	for (size_t f = 0; g->spec && g->view.arena && f < g->spec->n_frontends; f++) {
+		const struct spec_frontend *spec = &g->spec->frontends[f];
+		bool all = spec->port == dst->port && wanted_port(spec, &g->view.facts, &at) &&
+			   !ip_endpoint_cmp(&at.at, dst);
+
+		if (spec->placement == SPEC_IGNORED)
+			continue;
+		for (size_t b = 0; b < spec->n_backends; b++)
+			if (all || is_backend(&spec->backends[b], src) || is_backend(&spec->backends[b], dst))
+				checker_hurry(g->checker, f, b);
+	}
+}
+
+static void on_hints(struct ev_loop *loop, ev_io *w, int revents)
+{
+	struct gateway *g = w->data;
+
+	nflog_read(g->nflog, on_hint, g);
+}
+
+int gateway_flows_open(struct gateway *g, struct vgw_err *err)
+{
+	struct reaper_events events = {.reaped = on_reaped,
+				       .count_begin = on_count_begin,
+				       .flow = on_flow,
+				       .count_end = on_count_end,
+				       .ctx = g};
+	struct vgw_err why = {0};
+	int rc = reaper_new(g->loop, &events, &g->reaper, err);
+
+	if (rc)
+		return rc;
+	if (!g->host.features.log || nflog_open(NFT_LOG_GROUP, &g->nflog, &why) < 0) {
+		log_warning("hints: refused connections will not hasten the checks%s%s",
+			    why.text[0] ? ": " : "", why.text);
+		return 0;
+	}
+	ev_io_init(&g->hints, on_hints, nflog_fd(g->nflog), EV_READ);
+	g->hints.data = g;
+	ev_io_start(g->loop, &g->hints);
+	return 0;
+}
+
+void gateway_flows_close(struct gateway *g)
+{
+	if (g->nflog)
+		ev_io_stop(g->loop, &g->hints);
+	nflog_close(g->nflog);
+	reaper_free(g->reaper);
+}
+
+static bool takes_flows(const struct ns_service *s, const struct ip_endpoint *at)
+{
+	for (size_t i = 0; i < s->n_slots; i++)
+		if (!ip_endpoint_cmp(&s->slots[i], at))
+			return true;
+	return false;
+}
+
+static const struct ns_service *wanted_service(const struct gateway *g, const struct ns_port *port)
+{
+	for (size_t i = 0; i < g->wanted.n_services; i++)
+		if (!ns_port_cmp(&g->wanted.services[i].port, port))
+			return &g->wanted.services[i];
+	return NULL;
+}
+
+static void reap_backend(struct gateway *g, size_t f, size_t b)
+{
+	const struct spec_frontend *spec = &g->spec->frontends[f];
+	struct checker_backend *state = checker_backend_mutable(g->checker, f, b);
+	const struct ns_service *service;
+	struct ip_endpoint at = {0};
+	struct ns_port port;
+
+	if (!state->reap_due || !wanted_port(spec, &g->view.facts, &port))
+		return;
+	at.addr = spec->backends[b].address;
+	at.port = spec->backends[b].port;
+	service = wanted_service(g, &port);
+	/* While its frontend fails open it is still given flows: then what is there stays, until another one
+	 * is up. */
+	if (!service || takes_flows(service, &at))
+		return;
+	state->reap_due = false;
+	reaper_kill(g->reaper, &port, &at);
+}
+
+void gateway_flows_reap(struct gateway *g)
+{
+	if (!g->spec || !g->view.arena || !g->in_sync)
+		return;
+	for (size_t f = 0; f < g->spec->n_frontends; f++)
+		for (size_t b = 0;
+		     g->spec->frontends[f].placement != SPEC_IGNORED && b < g->spec->frontends[f].n_backends;
+		     b++)
+			reap_backend(g, f, b);
+}

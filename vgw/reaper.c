@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vgw/reaper.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "netcfg/base/log.h"
+#include "netcfg/kernel/conntrack.h"
+#include "netcfg/kernel/forge.h"
+#include "netcfg/model/nft_table.h"
+
+/* Forged ACKs go out in portions: a thousand flows within 40 ms, and no burst that fills a queue. */
+enum { FORGE_PORTION = 256, FORGE_QUEUE = 65536, RESCANS = 2 };
+#define FORGE_PERIOD_S 0.01
+
+static const double rescan_after[RESCANS] = {0.1, 1.0};
+
+struct forged {
+	struct ip_endpoint from, to;
+};
+
+/* A backend whose flows are looked for again. */
+struct rescan {
+	struct rescan *next;
+	struct reaper *r;
+	struct ns_port port;
+	struct ip_endpoint backend;
+	unsigned done;
+	ev_timer timer;
+};
+
+struct reaper {
+	struct ev_loop *loop;
+	struct reaper_events events;
+	struct conntrack *conntrack;
+	struct forge *forge; /* NULL: no privilege */
+	struct forged *queue;
+	size_t n_queue, next;
+	ev_timer forge_timer;
+	struct rescan *rescans;
+	ev_io count_io;
+};
+
+static void on_forge(struct ev_loop *loop, ev_timer *w, int revents)
+{
+	struct reaper *r = w->data;
+
+	for (int i = 0; i < FORGE_PORTION && r->next < r->n_queue; i++, r->next++)
+		forge_ack(r->forge, &r->queue[r->next].from, &r->queue[r->next].to);
+	if (r->next < r->n_queue)
+		return;
+	ev_timer_stop(loop, w);
+	free(r->queue);
+	r->queue = NULL;
+	r->n_queue = r->next = 0;
+}
+
+static void on_flow(void *ctx, const struct ct_flow *flow)
+{
+	struct reaper *r = ctx;
+
+	r->events.flow(r->events.ctx, &flow->port, &flow->backend);
+}
+
+static void on_count(struct ev_loop *loop, ev_io *w, int revents)
+{
+	struct reaper *r = w->data;
+	struct reaper_events *e = &r->events;
+	int rc;
+
+	rc = conntrack_count_read(r->conntrack, on_flow, r);
+	if (rc > 0)
+		return;
+	ev_io_stop(loop, w);
+	if (!rc)
+		e->count_end(e->ctx);
+}
+
+int reaper_new(struct ev_loop *loop, const struct reaper_events *events, struct reaper **out,
+	       struct vgw_err *err)
+{
+	struct reaper *r = calloc(1, sizeof(*r));
+	struct vgw_err raw = {0};
+	int rc;
+
+	*out = NULL;
+	if (!r)
+		return vgw_err_set(err, -ENOMEM, "OutOfMemory", "reaper", "no memory");
+	r->loop = loop;
+	r->events = *events;
+	rc = conntrack_open(&r->conntrack, err);
+	if (rc) {
+		free(r);
+		return rc;
+	}
+	if (forge_open(NFT_FORGED_MARK, &r->forge, &raw) < 0)
+		log_warning("reaper: idle clients of a dead backend will not be drawn out: %s", raw.text);
+	ev_timer_init(&r->forge_timer, on_forge, 0, FORGE_PERIOD_S);
+	ev_io_init(&r->count_io, on_count, conntrack_fd(r->conntrack), EV_READ);
+	r->forge_timer.data = r->count_io.data = r;
+	*out = r;
+	return 0;
+}
+
+static void rescan_free(struct rescan *s)
+{
+	struct rescan **at = &s->r->rescans;
+
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	ev_timer_stop(s->r->loop, &s->timer);
+	free(s);
+}
+
+void reaper_free(struct reaper *r)
+{
+	if (!r)
+		return;
+	while (r->rescans)
+		rescan_free(r->rescans);
+	ev_timer_stop(r->loop, &r->forge_timer);
+	ev_io_stop(r->loop, &r->count_io);
+	conntrack_close(r->conntrack);
+	forge_close(r->forge);
+	free(r->queue);
+	free(r);
+}
+
+static void draw_out(struct reaper *r, const struct ct_flow *flows, size_t n)
+{
+	struct forged *queue;
+
+	if (!r->forge || !n || flows[0].port.protocol != IPPROTO_TCP)
+		return;
+	if (n > FORGE_QUEUE - r->n_queue)
+		n = FORGE_QUEUE - r->n_queue;
+	queue = realloc(r->queue, (r->n_queue + n) * sizeof(*queue));
+	if (!queue)
+		return;
+	r->queue = queue;
+	for (size_t i = 0; i < n; i++)
+		queue[r->n_queue++] = (struct forged){flows[i].port.at, flows[i].client};
+	if (!ev_is_active(&r->forge_timer)) {
+		ev_timer_set(&r->forge_timer, 0, FORGE_PERIOD_S);
+		ev_timer_start(r->loop, &r->forge_timer);
+	}
+}
+
+static void reap(struct reaper *r, const struct ns_port *port, const struct ip_endpoint *backend)
+{
+	struct vgw_err err = {0};
+	struct ct_flow *flows;
+	char text[IP_ENDPOINT_STRLEN];
+	size_t n;
+
+	if (conntrack_reap(r->conntrack, port, backend, &flows, &n, &err) < 0) {
+		log_error("reaper: %s: %s", ip_endpoint_print(backend, text), err.text);
+		return;
+	}
+	if (n) {
+		log_info("reaper: %zu flows of dead %s", n, ip_endpoint_print(backend, text));
+		draw_out(r, flows, n);
+		r->events.reaped(r->events.ctx, port, backend, n);
+	}
+	free(flows);
+}
+
+static void on_rescan(struct ev_loop *loop, ev_timer *w, int revents)
+{
+	struct rescan *s = w->data;
+
+	reap(s->r, &s->port, &s->backend);
+	if (++s->done == RESCANS) {
+		rescan_free(s);
+		return;
+	}
+	ev_timer_set(w, rescan_after[s->done], 0);
+	ev_timer_start(loop, w);
+}
+
+void reaper_kill(struct reaper *r, const struct ns_port *port, const struct ip_endpoint *backend)
+{
+	struct rescan *s = calloc(1, sizeof(*s));
+
+	reap(r, port, backend);
+	if (!s)
+		return;
+	s->r = r;
+	s->port = *port;
+	s->backend = *backend;
+	s->next = r->rescans;
+	r->rescans = s;
+	ev_timer_init(&s->timer, on_rescan, rescan_after[0], 0);
+	s->timer.data = s;
+	ev_timer_start(r->loop, &s->timer);
+}
+
+void reaper_count(struct reaper *r)
+{
+	if (ev_is_active(&r->count_io) || conntrack_count_start(r->conntrack) < 0)
+		return;
+	r->events.count_begin(r->events.ctx);
+	ev_io_start(r->loop, &r->count_io);
+}

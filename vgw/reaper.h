@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ends the flows of a dead backend so that both an active and an idle client learn of it at once, and counts
+ * flows. The rules have sent new flows elsewhere before this is asked for.
+ */
+#ifndef VGW_REAPER_H
+#define VGW_REAPER_H
+
+#include <ev.h>
+
+#include "netcfg/base/err.h"
+#include "netcfg/model/netstate.h"
+
+struct reaper;
+
+/* N flows of PORT that BACKEND answered have been reaped. */
+typedef void reaper_reaped_fn(void *ctx, const struct ns_port *port, const struct ip_endpoint *backend,
+			      size_t n);
+/* A flow of PORT that BACKEND answers is there now. */
+typedef void reaper_flow_fn(void *ctx, const struct ns_port *port, const struct ip_endpoint *backend);
+
+struct reaper_events {
+	reaper_reaped_fn *reaped;
+	void (*count_begin)(void *ctx);
+	reaper_flow_fn *flow;
+	void (*count_end)(void *ctx);
+	void *ctx;
+};
+
+/* 0 or -errno with ERR. Without CAP_NET_RAW idle clients are not drawn out: said in the log. */
+int reaper_new(struct ev_loop *loop, const struct reaper_events *events, struct reaper **out,
+	       struct vgw_err *err);
+/* NULL is fine. */
+void reaper_free(struct reaper *r);
+
+/* Reap now, and look again twice for flows that came back between deletion and rule. */
+void reaper_kill(struct reaper *r, const struct ns_port *port, const struct ip_endpoint *backend);
+/* Begin a count, unless one is running. */
+void reaper_count(struct reaper *r);
+
+#endif
