@@ -13,10 +13,10 @@ import pytest
 
 from agent import Agent
 from conftest import clean
-from lab import CONTROL_PLANE, CONTROL_PLANE6, GATEWAY, GATEWAY6
+from lab import CONTROL_PLANE, GATEWAY, GATEWAY6
 from netns import wait_for
 from servers import Beacon
-from specs import ADDRESS, backend, backends, dual_stack, kube, spec, tcp, tunnel, udp
+from specs import ADDRESS, QUICK, backend, backends, dual_stack, kube, spec, tcp, tunnel, udp
 from traffic import Streams, in_turn, names
 
 CP1, CP2, CP3 = CONTROL_PLANE.values()
@@ -56,6 +56,13 @@ def frontend(way, family):
             "backends": rows}
 
 
+def every_refusal(lab):
+    """ICMP errors are sent at any rate."""
+    for name in (*CONTROL_PLANE, "gw"):
+        lab.namespaces[name].sysctl("ipv4/icmp_ratelimit", 0)
+        lab.namespaces[name].sysctl("ipv6/icmp/ratelimit", 0)
+
+
 def die(lab, name, ways):
     """A rule on the backend's host for each way that a firewall can let it die."""
     lab.namespaces[name].nft("table inet dead { chain in { type filter hook input priority 0;\n" + "".join(
@@ -74,9 +81,7 @@ def ground(lab, ways, running):
             beacon.start()
         for beacon in listening + stopping:
             beacon.ready()
-        for host in (*hosts, lab.gw):  # every refusal is sent, whatever the rate
-            host.sysctl("ipv4/icmp_ratelimit", 0)
-            host.sysctl("ipv6/icmp/ratelimit", 0)
+        every_refusal(lab)
         lab.mg.sysctl("ipv4/tcp_syn_linear_timeouts", 0)  # a client whose SYN timer doubles
         agent.start()
         agent.apply(dual_stack(kube(), *(frontend(way, family) for way in ways for family in FAMILIES),
@@ -178,3 +183,131 @@ def test_no_connection_is_lost_to_a_pulled_cable(by_cable, place, way, family):
 
 def test_marks_stay_inside_when_a_host_is_unreachable(by_cable):
     assert by_cable["marks"] == {"connections": ["mark=0"], "forwarded": 0, "left": 0}
+
+
+# When no other backend is up, nothing is masked.
+
+def refused_at_once(host, address, port):
+    begin = time.monotonic()
+    refused = host.refuses(address, port, timeout=2)
+    return refused and time.monotonic() - begin < 0.5  # before a retry of the client's
+
+
+@pytest.fixture
+def firewall(lab):
+    """A function that lets one host treat SYNs to a port as told."""
+    every_refusal(lab)
+    yield lambda name, port, verdict: lab.namespaces[name].nft(
+        f"table inet wall{port} {{ chain in {{ type filter hook input priority 0; tcp dport {port} {verdict}; }}; }}\n")
+    for name in CONTROL_PLANE:
+        host = lab.namespaces[name]
+        for line in host.run("nft", "list", "tables").stdout.splitlines():
+            if line.startswith("table inet wall"):
+                host.run("nft", "delete", *line.split())
+
+
+# A client's kernel does not take an ICMP error that arrives before its connect() has given up the socket: only from afar.
+@pytest.mark.parametrize("place,verdict", [("cl", "reset"), ("gw", "reset"), ("mg", "reset"), ("mg", "port-unreachable")])
+def test_the_only_backend_that_is_up_refuses_at_once(lab, agent, firewall, place, verdict):
+    """Its check is on another port, so that it stays up; the others are dead, drained or not there."""
+    rows = {"single": [backend("cp1", 7001)],
+            "drained": [backend("cp1", 7001), backend("cp2", 7001, drain=True)],
+            "dead": [backend("cp1", 7001), backend("cp3", 7001)]}
+    firewall("cp3", 7000, "drop")
+    agent.apply(dual_stack(kube(), *(tcp(name, 8080 + i, check={"port": 7000}, backends=row)
+                                     for i, (name, row) in enumerate(rows.items())),
+                           tcp("six", 8090, check={"port": 7000}, backends=[backend("cp1v6", 7001)]),
+                           tunnels=[tunnel(lab.wg)]))
+    agent.becomes(CP3, "Dead", frontend="dead")
+    host = lab.namespaces[place]
+    for number in range(len(rows)):
+        assert host.ask(GATEWAY, 8080 + number)[0] == "cp1"
+    firewall("cp1", 7001, VERDICTS[verdict])
+    for number, name in enumerate(rows):
+        assert refused_at_once(host, GATEWAY, 8080 + number), name
+    assert refused_at_once(host, GATEWAY6, 8090)
+    assert agent.backend(CP1, "dead")["state"] == "Up"
+
+
+def test_masks_lift_with_the_verdicts(lab, agent, firewall):
+    """Both refuse: masked while the other one counts as up, at once when nobody is."""
+    agent.apply(spec(kube(), tcp("web", 8080, to=7001, check={"port": 7000},
+                                 backends=backends(7001, ("cp1", "cp2")))))
+    for name in ("cp1", "cp2"):
+        firewall(name, 7001, VERDICTS["reset"])
+    with pytest.raises(TimeoutError):
+        lab.cl.connect(GATEWAY, 8080, timeout=1.5)
+    firewall("cp2", 7000, "drop")
+    agent.becomes(CP2, "Dead", "Timeout", frontend="web")
+    assert refused_at_once(lab.cl, GATEWAY, 8080)
+    firewall("cp1", 7000, VERDICTS["reset"])
+    agent.becomes(CP1, "Dead", "Refused", frontend="web")
+    assert refused_at_once(lab.cl, GATEWAY, 8080)
+
+
+# `source` keeps a client where it is until the verdict.
+
+@pytest.mark.parametrize("verdict", [VERDICTS["drop"], VERDICTS["reset"]], ids=["silent", "refusing"])
+def test_source_moves_a_client_only_with_the_verdict(lab, agent, firewall, verdict):
+    sources = [f"192.168.150.{i}" for i in range(120, 132)]
+    lab.cl.ip(*(f"addr replace {a}/24 dev eth0" for a in sources))
+    agent.apply(spec(kube(), tcp("web", 8080, to=7000, balance="source", check={"port": 7001})))
+    first = {s: lab.cl.ask(GATEWAY, 8080, source=s)[0] for s in sources}
+    dying = first[sources[0]]
+    firewall(dying, 7000, verdict)
+    # Dead for the clients, not for the check: three SYNs are all sent there, and none elsewhere
+    with pytest.raises(OSError):
+        lab.cl.ask(GATEWAY, 8080, timeout=2.6, source=sources[0])
+    others = {s: name for s, name in first.items() if name != dying}
+    assert {s: lab.cl.ask(GATEWAY, 8080, source=s)[0] for s in others} == others
+    firewall(dying, 7001, "drop")
+    agent.becomes(CONTROL_PLANE[dying], "Dead", frontend="web")
+    now = {s: lab.cl.ask(GATEWAY, 8080, source=s)[0] for s in sources}
+    assert dying not in now.values()
+    assert {s: now[s] for s in others} == others
+
+
+# No healthy backend: promise 7.
+
+@pytest.mark.parametrize("how", ["failopen", "reject"])
+def test_all_go_and_come_back_one_by_one(lab, agent, firewall, how):
+    """Silent ones stay in with failopen, refusing and drained ones do not; each one that is back is alone at first."""
+    agent.apply(spec(kube(), tcp("web", 8080, to=7001, check={"port": 7000}, whenNoneHealthy=how)))
+    for name, verdict in (("cp1", "drop"), ("cp2", "drop"), ("cp3", VERDICTS["reset"])):
+        firewall(name, 7000, verdict)
+    for name, code in (("cp1", "Timeout"), ("cp2", "Timeout"), ("cp3", "Refused")):
+        agent.becomes(CONTROL_PLANE[name], "Dead", code, frontend="web")
+    state = {"failopen": "FailOpen", "reject": "NoBackends"}[how]
+    wait_for(lambda: agent.frontend("web")["state"] == state, what=state)
+    assert agent.frontend("web")["healthy"] == 0
+    if how == "failopen":
+        assert in_turn(names(lab.cl, GATEWAY, 8080, 8), 2)
+        assert set(names(lab.cl, GATEWAY, 8080, 8)) == {"cp1", "cp2"}
+    else:
+        assert refused_at_once(lab.cl, GATEWAY, 8080)
+    for number, name in enumerate(("cp3", "cp1", "cp2"), 1):
+        lab.namespaces[name].run("nft", "delete", "table", "inet", "wall7000")
+        agent.becomes(CONTROL_PLANE[name], "Up", frontend="web")
+        row = agent.frontend("web")
+        assert (row["state"], row["healthy"]) == ("Programmed" if number == 3 else "Degraded", number)
+        assert in_turn(names(lab.cl, GATEWAY, 8080, 9), number)
+    assert set(names(lab.cl, GATEWAY, 8080, 9)) == set(CONTROL_PLANE)
+
+
+def test_failopen_ends_when_every_one_refuses(lab, agent, firewall):
+    agent.apply(dual_stack(kube(), tcp("web", 8080, to=7001, check={"port": 7000}),
+                           udp("dns", 53, healthCheck={"type": "tcp", "port": 7000, **QUICK})))
+    for name in CONTROL_PLANE:
+        firewall(name, 7000, "drop")
+    for name in ("web", "dns"):
+        wait_for(lambda name=name: agent.frontend(name)["state"] == "FailOpen", what=f"{name} is FailOpen")
+    assert in_turn(names(lab.cl, GATEWAY, 8080, 9), 3)
+    assert lab.cl.ask_udp(GATEWAY, 53)[0] in CONTROL_PLANE
+    for name in CONTROL_PLANE:
+        lab.namespaces[name].run("nft", "delete", "table", "inet", "wall7000")
+        firewall(name, 7000, VERDICTS["reset"])
+    for name in ("web", "dns"):
+        wait_for(lambda name=name: agent.frontend(name)["state"] == "NoBackends", what=f"{name} has NoBackends")
+    assert refused_at_once(lab.cl, GATEWAY, 8080)
+    with pytest.raises(ConnectionRefusedError):
+        lab.cl.ask_udp(GATEWAY, 53)
