@@ -214,7 +214,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	ep = epoll_create1(0);
 	setup(argc, argv);
-	double warm = 0.2, rate = atof(argv[4]);
+	double warm = 0.15, rate = atof(argv[4]);
 
 	/* The first moments (connects, ARP, caches) do not count. */
 	start = bench_now() + warm;

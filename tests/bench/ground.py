@@ -37,6 +37,12 @@ def tool(name):
     return os.path.join(TOOLS, name)
 
 
+def _counter(file, group, name):
+    with open(f"/proc/thread-self/net/{file}", encoding="ascii") as lines:
+        rows = [line.split() for line in lines if line.startswith(f"{group}:")]
+    return int(dict(zip(rows[0], rows[1]))[name])
+
+
 class Ground(Lab):
     """Lab without its servers and with the peers' gateways; start() starts a peer."""
 
@@ -84,12 +90,12 @@ class Ground(Lab):
         return [f"{ADDRESS[name]}:{port}"]
 
     def accepted(self):
-        """How many connections the backends' kernels have accepted."""
+        """How many connections the backends' kernels have seen begin: those accepted, and those reset half-way, as
+        HAProxy's checks do."""
         total = 0
         for name in CONTROL_PLANE:
-            with self.namespaces[name].entered(), open("/proc/thread-self/net/snmp", encoding="ascii") as file:
-                rows = [line.split() for line in file if line.startswith("Tcp:")]
-            total += int(dict(zip(rows[0], rows[1]))["PassiveOpens"])
+            with self.namespaces[name].entered():
+                total += _counter("snmp", "Tcp", "PassiveOpens") + _counter("netstat", "TcpExt", "EmbryonicRsts")
         return total
 
     # The peers.
@@ -231,9 +237,38 @@ class Thread(threading.Thread):
         self.join()
 
 
+class Quiet:
+    """Waits, within a budget, until nobody else uses the machine, and counts the samples that began without that."""
+
+    def __init__(self, budget=120.0):
+        self.budget, self.noisy, self.samples = budget, 0, 0
+
+    def wait(self, share=0.85):
+        self.samples += 1
+        begin = time.monotonic()
+        while not (still := self._idle() >= share) and time.monotonic() - begin < min(3.0, self.budget):
+            pass
+        self.budget -= time.monotonic() - begin
+        self.noisy += not still
+
+    @staticmethod
+    def _idle():
+        def ticks():
+            with open("/proc/stat", encoding="ascii") as file:
+                words = [int(w) for w in file.readline().split()[1:9]]
+            return sum(words), words[3] + words[4]
+        all_before, idle_before = ticks()
+        time.sleep(0.06)
+        all_after, idle_after = ticks()
+        return (idle_after - idle_before) / max(1, all_after - all_before)
+
+    def note(self):
+        return f"{self.noisy} of {self.samples} samples began while something else kept the machine busy"
+
+
 def sleep_until(moment):
     time.sleep(max(0.0, moment - time.monotonic()))
 
 
-__all__ = ["ADDRESS", "CLIENT_CPU", "CONTROL_PLANE", "ECHO", "Ground", "NAME", "SERVER_CPU", "TRAFFIC", "Thread", "available",
+__all__ = ["ADDRESS", "CLIENT_CPU", "CONTROL_PLANE", "ECHO", "Ground", "NAME", "Quiet", "SERVER_CPU", "TRAFFIC", "Thread", "available",
            "cpu_seconds", "resident", "run", "sleep_until", "tool", "wait_for"]

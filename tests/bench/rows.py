@@ -11,11 +11,13 @@ INFINITE = math.inf  # it did not happen while we looked
 class Row:
     """bar: its text. met: a function of the row that gives True or False, or None for a row without a bar."""
 
-    def __init__(self, name, title, unit, ours, peers=None, bar="", met=None, worst=False, note=""):
+    def __init__(self, name, title, unit, ours, peers=None, bar="", met=None, worst=False, note="",
+                 paired=False):
         self.name, self.title, self.unit, self.note, self.bar = name, title, unit, note, bar
         self.ours = list(ours)
         self.peers = {peer: list(samples) for peer, samples in (peers or {}).items()}
         self.worst = worst  # the bar is about the worst sample, not the median
+        self.paired = paired  # one sample of everybody in each round: compare round by round
         self.met = met(self) if met and self.ours else None
 
     def value(self, peer=None):
@@ -23,6 +25,9 @@ class Row:
         return max(samples) if self.worst else statistics.median(samples)
 
     def ratio(self, peer):
+        pairs = list(zip(self.ours, self.peers[peer]))
+        if self.paired and pairs and all(theirs for _, theirs in pairs):
+            return statistics.median(own / theirs for own, theirs in pairs)
         own, other = self.value(), self.value(peer)
         return own / other if other and math.isfinite(own) and math.isfinite(other) else None
 

@@ -6,7 +6,7 @@ import sys
 
 import specs
 from agent import Agent
-from ground import CLIENT_CPU, TRAFFIC, Ground, available, tool, wait_for
+from ground import CLIENT_CPU, TRAFFIC, Ground, Quiet, available, tool, wait_for
 from rows import Row, ratios
 
 LOADS = {  # mode, connections, rate
@@ -26,7 +26,8 @@ def frontend(name, port, **extra):
 
 
 def traffic(options):
-    rounds, seconds = (2, 0.6) if options.quick else (5, 1.4)
+    rounds, seconds = (2, 0.5) if options.quick else (9, 0.6)
+    quiet = Quiet()
     with Ground(*available()) as ground:
         ground.serve(TRAFFIC)
         agent = Agent(ground, logLevel="warning").start()
@@ -39,12 +40,13 @@ def traffic(options):
         for number in range(rounds):
             for load in LOADS:
                 for who in contenders[number % len(contenders):] + contenders[:number % len(contenders)]:
+                    quiet.wait()
                     got = client(ground, who, load, seconds)
                     if got["failed"]:
                         print(f"{load} through {who}: {got['failed']} failed: {got['errors']}", file=sys.stderr)
                     results[load][who].append(got)
         agent.stop()
-    yield from judged(results)
+    yield from judged(results, quiet)
 
 
 def available_peers(ground):
@@ -61,10 +63,11 @@ def available_peers(ground):
     return able
 
 
-def judged(results):
+def judged(results, quiet):
     def row(load, key, title, unit, bar="", met=None, scale=1.0):
         samples = {who: [g[key] * scale for g in got] for who, got in results[load].items()}
-        return Row(load, title, unit, samples.pop("gw"), samples, bar, met)
+        return Row(load, title, unit, samples.pop("gw"), samples, bar, met, paired=True,
+                   note=f"ratios are medians of each round's own; {quiet.note()}")
     pace = ">= 0.95 of plain routing, >= 1.3 x HAProxy and nginx"
     yield row("requests", "perSecond", "requests/s, 32 kept-alive connections", "/s", pace,
               ratios(plain=0.95, haproxy=1.3, nginx=1.3))
