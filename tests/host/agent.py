@@ -104,7 +104,7 @@ class Agent:
         self.state = os.path.join(self.directory, "state")
         os.mkdir(self.state)
         self.config = os.path.join(self.directory, "agent.json")
-        self.process, self.starts = None, 0
+        self.process, self.starts, self.binary = None, 0, BINARY
         Agent.made.append(self)
         self.settings = {"interfaces": {"private": "eth1", "external": "eth0"}, "socket": self.socket,
                          "stateDirectory": self.state, "probePort": PROBE_PORT, "protect": protect,
@@ -131,7 +131,7 @@ class Agent:
 
     def spawn(self, *options, env=None, prefix=()):
         self.starts += 1
-        self.process = self.host.spawn(*prefix, BINARY, "run", "--config", self.config, *options, env=env,
+        self.process = self.host.spawn(*prefix, self.binary, "run", "--config", self.config, *options, env=env,
                                        log=f"{os.path.basename(self.directory)}-{self.starts}")
         return self.process
 

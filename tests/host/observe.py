@@ -24,6 +24,37 @@ def ruleset(host, table=None):
     return "".join(quiet)
 
 
+def objects(host, table=TABLE):
+    """Every chain, rule, set, map and counter of a table with its handle, and what it has counted: two dictionaries by
+    kind and handle. The elements of sets and maps are left out."""
+    whole, counted = {}, {}
+    for row in json.loads(host.run("nft", "-a", "-j", "list", "table", *table.split()).stdout)["nftables"]:
+        kind, body = next(iter(row.items()))
+        if kind in ("metainfo", "table"):
+            continue
+        key, packets = f"{kind} {body['handle']}", 0
+        for part in body.get("expr", ()):
+            if isinstance(part, dict) and isinstance(part.get("counter"), dict):
+                packets += part["counter"].pop("packets")
+                part["counter"].pop("bytes")
+        if kind == "counter":
+            packets = body.pop("packets")
+            body.pop("bytes")
+        body.pop("elem", None)
+        whole[key], counted[key] = body, packets
+    return whole, counted
+
+
+def elements(host, table=TABLE):
+    """The elements of all sets and maps that do not come and go by themselves, as JSON text by the set's name."""
+    found = {}
+    for row in json.loads(host.run("nft", "-j", "list", "table", *table.split(), timeout=60).stdout)["nftables"]:
+        kind, body = next(iter(row.items()))
+        if kind in ("set", "map") and not {"dynamic", "timeout"} & set(body.get("flags", ())):
+            found[body["name"]] = {json.dumps(element) for element in body.get("elem", ())}
+    return found
+
+
 def has_table(host):
     return any(t.get("table", {}).get("name") == "vgw_agent"
                for t in json.loads(host.run("nft", "-j", "list", "tables").stdout)["nftables"])

@@ -49,6 +49,22 @@ class Load:
         return json.loads(self.process.text().splitlines()[-1])
 
 
+class Transfers:
+    """transfers.py on a host. finish() ends it and returns what it counted."""
+
+    _count = 0
+
+    def __init__(self, host, address, port, count, seconds=50):
+        Transfers._count += 1
+        self.process = host.spawn(sys.executable, os.path.join(HERE, "transfers.py"), address, port, count, seconds,
+                                  log=f"transfers-{Transfers._count}")
+        wait_for(lambda: "started" in self.process.text(), what="the transfers run")
+
+    def finish(self):
+        self.process.stop(signal.SIGTERM, timeout=20)
+        return json.loads(self.process.text().splitlines()[-1])
+
+
 class Streams:
     """streams.py on a host: targets is {name: (address, port)}. finish() waits for its end and returns what it counted."""
 
