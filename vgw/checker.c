@@ -23,6 +23,7 @@ struct target {
 	const char *group, *name; /* the frontend's name and "": a backend; "" and the probe's name */
 	struct check_params params;
 	struct wanted_verdict *verdict; /* NULL for a probe */
+	size_t frontend;
 	struct attempt attempts[CHECKER_PARALLEL];
 	ev_timer timer;
 	int64_t started_ms, due_ms; /* of the latest attempt; of the next */
@@ -40,6 +41,8 @@ struct checker {
 	size_t *first; /* of each frontend, and of the probes */
 	struct wanted_verdict *verdicts;
 	const struct wanted_verdict **rows;
+	bool *changed_frontends; /* their verdicts, since checker_take_changed() */
+	size_t n_changed;
 	bool starved; /* said so already */
 };
 
@@ -91,6 +94,9 @@ static void targets_free(struct checker *c)
 	free(c->first);
 	free(c->verdicts);
 	free(c->rows);
+	free(c->changed_frontends);
+	c->changed_frontends = NULL;
+	c->n_changed = 0;
 	c->targets = NULL;
 	c->first = NULL;
 	c->verdicts = NULL;
@@ -173,6 +179,10 @@ static void check_done(void *ctx, const struct check_result *result)
 	}
 	if (!is_running(t))
 		schedule(t, health_next_delay(h, t->params.spec->interval_ms, t->started_ms, now));
+	if ((changes & CHECKER_VERDICT) && !c->changed_frontends[t->frontend]) {
+		c->changed_frontends[t->frontend] = true;
+		c->n_changed++;
+	}
 	if (changes)
 		c->changed(c->ctx, changes);
 }
@@ -259,6 +269,7 @@ static void init_frontend(struct checker *c, size_t f, const struct wanted_verdi
 		at.port = backend->port;
 		target_init(c, t, spec->name, "", &spec->check, &at, !row || drained || row[b].in_rotation);
 		t->params.gateway = spec->gateway;
+		t->frontend = f;
 		t->verdict = &c->verdicts[(*n)++];
 	}
 }
@@ -273,8 +284,10 @@ static int targets_make(struct checker *c, const struct spec *spec,
 	c->first = calloc(n_frontends + 1, sizeof(*c->first));
 	c->verdicts = calloc(total + 1, sizeof(*c->verdicts));
 	c->rows = calloc(n_frontends + 1, sizeof(*c->rows));
+	c->changed_frontends = calloc(n_frontends + 1, sizeof(*c->changed_frontends));
+	c->n_changed = 0;
 	c->spec = spec;
-	if (!c->targets || !c->first || !c->verdicts || !c->rows)
+	if (!c->targets || !c->first || !c->verdicts || !c->rows || !c->changed_frontends)
 		return -ENOMEM;
 	for (size_t f = 0; f < n_frontends; f++)
 		init_frontend(c, f, in_force ? in_force[f] : NULL, &n);
@@ -402,6 +415,21 @@ const struct checker_backend *checker_probe(const struct checker *c, size_t prob
 const struct wanted_verdict *const *checker_verdicts(const struct checker *c)
 {
 	return c->rows;
+}
+
+size_t checker_take_changed(struct checker *c, size_t *out, size_t max)
+{
+	size_t n = c->n_changed, k = 0;
+
+	if (!n)
+		return 0;
+	for (size_t f = 0; f < c->spec->n_frontends; f++) {
+		if (c->changed_frontends[f] && k < max)
+			out[k++] = f;
+		c->changed_frontends[f] = false;
+	}
+	c->n_changed = 0;
+	return n;
 }
 
 int64_t checker_overdue_ms(const struct checker *c, int64_t now_ms)

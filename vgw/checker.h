@@ -54,6 +54,11 @@ struct checker_backend *checker_backend_mutable(struct checker *c, size_t fronte
 void checker_hurry(struct checker *c, size_t frontend, size_t backend);
 /* For wanted.h; valid until the next sample or checker_set. */
 const struct wanted_verdict *const *checker_verdicts(const struct checker *c);
+/*
+ * The frontends whose verdicts have changed since the last call, at most MAX of them in OUT; their number,
+ * which may be more than MAX.
+ */
+size_t checker_take_changed(struct checker *c, size_t *out, size_t max);
 /* By how many ms the most overdue check is late: for the watchdog. */
 int64_t checker_overdue_ms(const struct checker *c, int64_t now_ms);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 
 /* The longest a poll may wait: below the connection's own idle time. */
 enum { WAIT_MAX_MS = 60000 };
-enum { CERTIFICATE_CONFIRM_MS = 60000, UPLOAD_MAX_BYTES = 1 << 18 };
+enum { CERTIFICATE_CONFIRM_MS = 60000, UPLOAD_MAX_BYTES = 1 << 18, TRIM_BYTES = 1 << 18 };
 
 /* A status request that waits for the revision to pass one. */
 struct waiter {
@@ -210,6 +211,9 @@ static void put_spec(struct endpoints *e, struct control_request *req)
 		return;
 	}
 	rc = gateway_put(e->g, text, len, dry_run, confirm_ms, &lines, &generation, &err);
+	/* A large spec leaves many MiB of free memory behind, which the C library would keep. */
+	if (len > TRIM_BYTES)
+		malloc_trim(0);
 	if (rc) {
 		log_warning("control: %s: spec refused: %s: %s (%s)", control_request_client(req), err.reason,
 			    err.text, err.where);

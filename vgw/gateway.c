@@ -16,7 +16,8 @@ enum { COALESCE_MS = 10, TICK_MS = 5000, FULL_MS = 60000 };
 
 static void on_soon(struct ev_loop *loop, ev_timer *w, int revents)
 {
-	gateway_reconcile(w->data, NULL);
+	if (!gateway_delta(w->data))
+		gateway_reconcile(w->data, NULL);
 }
 
 void gateway_reconcile_soon(struct gateway *g, int64_t ms)

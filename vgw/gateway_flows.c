@@ -151,7 +151,7 @@ static bool takes_flows(const struct ns_service *s, const struct ip_endpoint *at
 	return false;
 }
 
-static const struct ns_service *wanted_service(const struct gateway *g, const struct ns_port *port)
+static const struct ns_service *service_wanted(const struct gateway *g, const struct ns_port *port)
 {
 	for (size_t i = 0; i < g->wanted.n_services; i++)
 		if (!ns_port_cmp(&g->wanted.services[i].port, port))
@@ -171,7 +171,7 @@ static void reap_backend(struct gateway *g, size_t f, size_t b)
 		return;
 	at.addr = spec->backends[b].address;
 	at.port = spec->backends[b].port;
-	service = wanted_service(g, &port);
+	service = service_wanted(g, &port);
 	/* While its frontend fails open it is still given flows: then what is there stays, until another one
 	 * is up. */
 	if (!service || takes_flows(service, &at))

@@ -72,6 +72,7 @@ struct gateway {
 	int64_t revision;
 	uint64_t substance; /* hash of the last one */
 	bool touched;
+	int64_t updated_ms; /* when the status was last looked at whole */
 	struct status_condition conditions[N_CONDITIONS];
 	struct buf body; /* the document, as of body_ms */
 	int64_t body_ms;
@@ -85,6 +86,9 @@ struct gateway {
  * which is also kept for the status.
  */
 int gateway_reconcile(struct gateway *g, struct buf *lines);
+/* The same for changed verdicts alone, by the short way. False: nothing was done, or it takes the long way.
+ */
+bool gateway_delta(struct gateway *g);
 /* Make one due, MS from now at the latest. */
 void gateway_reconcile_soon(struct gateway *g, int64_t ms);
 /* Take everything of ours off the host. */

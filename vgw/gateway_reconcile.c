@@ -244,12 +244,22 @@ static int record_all(struct turn *t)
 	return changed ? store_write_record(&t->g->store, &t->g->record, &t->err) : 0;
 }
 
+static size_t count_elements(const struct nft_table *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n_sets; i++)
+		n += t->sets[i].n;
+	return n;
+}
+
 /* The operations that are not to wait, as a plan of its own. */
 static void carry_out(struct turn *t)
 {
 	struct plan chosen = t->plan;
 	struct apply_result *results = t->results;
 	size_t n = 0, k = 0;
+	bool large;
 
 	chosen.ops = arena_calloc(t->view.arena, t->plan.n, sizeof(*chosen.ops));
 	if (!chosen.ops)
@@ -261,7 +271,12 @@ static void carry_out(struct turn *t)
 			chosen.nft = false;
 	}
 	chosen.n = n;
+	large = chosen.nft && count_elements(&chosen.table) > READ_BACK_ELEMENTS;
+	if (large)
+		monitor_mute_table(t->g->monitor, true);
 	apply_plan(t->g->host.nft, t->g->host.rt, &t->view.observed, &chosen, results);
+	if (large)
+		monitor_mute_table(t->g->monitor, false);
 	for (size_t i = 0; i < n; i++) {
 		if (!results[i].rc)
 			log_info("plan: %s", chosen.ops[i].line);
@@ -323,15 +338,6 @@ static void log_drift(struct turn *t)
 	}
 }
 
-static size_t count_elements(const struct nft_table *t)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < t->n_sets; i++)
-		n += t->sets[i].n;
-	return n;
-}
-
 /* Look again: what is there now is what the status reports, and the plan must be empty. */
 static int look_again(struct turn *t, struct host_view *after, struct netstate *wanted, struct plan *plan)
 {
@@ -373,10 +379,13 @@ static void settle(struct turn *t)
 	host_view_free(&g->view);
 	g->view = after;
 	g->wanted = wanted;
-	g->wanted_table = plan.table;
 	g->in_sync = !table_left;
+	/* In sync both are the same, and only the observed one knows the handles of its rules. */
+	g->wanted_table = table_left ? plan.table : g->view.observed.table;
 	if (!table_left)
 		g->applied = g->spec->generation;
+	g->updated_ms = 0; /* worth a whole look at the status */
+	g->body.len = 0;
 	for (size_t i = 0; i < g->n_disputes; i++)
 		fight_quiet(&g->disputes[i].fight, clock_mono_ms());
 	if (!plan.n)
@@ -427,6 +436,7 @@ int gateway_reconcile(struct gateway *g, struct buf *lines)
 	ev_timer_stop(g->loop, &g->soon);
 	if (!g->spec)
 		return 0;
+	checker_take_changed(g->checker, NULL, 0); /* all verdicts are taken as they are */
 	rc = prepare(&t);
 	if (!rc) {
 		for (size_t i = 0; i < t.plan.n; i++) {

@@ -13,6 +13,8 @@
 
 /* A document this young serves the next poll too. */
 enum { BODY_FRESH_MS = 20, MAX_WARNINGS = 64 };
+/* A status of more backends than these is looked at whole at most this often: it takes tens of ms. */
+enum { LARGE_BACKENDS = 2000, LARGE_MS = 1000 };
 
 static void on_touch(struct ev_loop *loop, ev_timer *w, int revents)
 {
@@ -379,12 +381,30 @@ static void update(struct gateway *g, struct arena *arena)
 		g->on_revision(g->on_revision_ctx);
 }
 
+static bool is_large(const struct gateway *g)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; g->spec && i < g->spec->n_frontends && n <= LARGE_BACKENDS; i++)
+		n += g->spec->frontends[i].n_backends;
+	return n > LARGE_BACKENDS;
+}
+
 int64_t gateway_revision(struct gateway *g)
 {
+	int64_t since = clock_mono_ms() - g->updated_ms;
 	struct arena *arena;
 
 	if (!g->touched)
 		return g->revision;
+	if (since < LARGE_MS && is_large(g)) {
+		if (!ev_is_active(&g->touch)) {
+			ev_timer_set(&g->touch, (double)(LARGE_MS - since) / 1000.0, 0);
+			ev_timer_start(g->loop, &g->touch);
+		}
+		return g->revision;
+	}
+	g->updated_ms = clock_mono_ms();
 	arena = arena_new();
 	if (arena)
 		update(g, arena);
@@ -405,7 +425,7 @@ const char *gateway_status(struct gateway *g, size_t *len)
 	struct status s;
 
 	gateway_revision(g);
-	if (!g->body.len || clock_mono_ms() - g->body_ms > BODY_FRESH_MS) {
+	if (!g->body.len || clock_mono_ms() - g->body_ms > (is_large(g) ? LARGE_MS : BODY_FRESH_MS)) {
 		arena = arena_new();
 		g->body.len = 0;
 		if (arena && fill(g, arena, &s, features)) {

@@ -218,13 +218,17 @@ static int dump(struct conntrack *c, struct reaper *r, bool filter)
 	int rc = 1;
 
 	if (filter) {
+		/* Kernels compare IPv6 addresses the wrong way round here (tried on 6.18): the ports must do.
+		 */
+		bool v6 = r->port->at.addr.family == IP_V6;
+
 		put_tuple(nlh, CTA_TUPLE_ORIG, NULL, &r->port->at, r->port->protocol);
 		put_tuple(nlh, CTA_TUPLE_REPLY, r->backend, NULL, r->port->protocol);
 		nest = mnl_attr_nest_start(nlh, CTA_FILTER);
 		mnl_attr_put_u32(nlh, CTA_FILTER_ORIG_FLAGS,
-				 FILTER_IP_DST | FILTER_PROTO_NUM | FILTER_PORT_DST);
+				 FILTER_PROTO_NUM | FILTER_PORT_DST | (v6 ? 0 : FILTER_IP_DST));
 		mnl_attr_put_u32(nlh, CTA_FILTER_REPLY_FLAGS,
-				 FILTER_IP_SRC | FILTER_PROTO_NUM | FILTER_PORT_SRC);
+				 FILTER_PROTO_NUM | FILTER_PORT_SRC | (v6 ? 0 : FILTER_IP_SRC));
 		mnl_attr_nest_end(nlh, nest);
 	}
 	if (mnl_socket_sendto(c->requests, nlh, nlh->nlmsg_len) < 0)

@@ -96,6 +96,14 @@ int monitor_fd(const struct monitor *m, unsigned i)
 	return mnl_socket_get_fd(m->sockets[i]);
 }
 
+void monitor_mute_table(struct monitor *m, bool mute)
+{
+	int group = NFNLGRP_NFTABLES;
+
+	mnl_socket_setsockopt(m->sockets[1], mute ? NETLINK_DROP_MEMBERSHIP : NETLINK_ADD_MEMBERSHIP, &group,
+			      sizeof(group));
+}
+
 static bool is_own(const struct monitor *m, uint32_t port)
 {
 	for (unsigned i = 0; i < m->n_own; i++)

@@ -6,6 +6,7 @@
 #ifndef NETCFG_KERNEL_MONITOR_H
 #define NETCFG_KERNEL_MONITOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "netcfg/base/err.h"
@@ -38,5 +39,12 @@ int monitor_fd(const struct monitor *m, unsigned i);
 /* Reads what is there without blocking; an overflow reads as MONITOR_ALL. Never fails: an error is a reason
  * to look. */
 void monitor_read(struct monitor *m, struct monitor_report *out);
+
+/*
+ * Deaf to the table for the length of a large transaction of our own: the kernel would write a notification
+ * for each of its elements, which takes several times as long as the transaction. What others did meanwhile
+ * must be looked for.
+ */
+void monitor_mute_table(struct monitor *m, bool mute);
 
 #endif

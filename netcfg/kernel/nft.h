@@ -7,6 +7,7 @@
 #define NETCFG_KERNEL_NFT_H
 
 #include "netcfg/base/err.h"
+#include "netcfg/model/nft_delta.h"
 #include "netcfg/model/nft_table.h"
 
 struct nft;
@@ -30,6 +31,14 @@ int nft_observe(struct nft *n, struct arena *arena, struct nft_table *out, struc
  * differ. All or nothing. 0 or -errno with ERR (the kernel's extended-ack text).
  */
 int nft_commit(struct nft *n, const struct nft_table *observed, const struct nft_table *wanted,
+	       struct vgw_err *err);
+
+/*
+ * Read back what a committed delta is about, and nothing else: the elements of its new table by their keys,
+ * compared; the rules of its chain into *CHAIN, with their handles. 0; -EUCLEAN when something is not as
+ * committed; -errno.
+ */
+int nft_verify(struct nft *n, const struct nft_delta *delta, struct arena *arena, struct nft_chain *chain,
 	       struct vgw_err *err);
 
 #endif

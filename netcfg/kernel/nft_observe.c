@@ -364,3 +364,79 @@ int nft_observe(struct nft *n, struct arena *arena, struct nft_table *out, struc
 				   "table inet " NFT_TABLE_NAME, "cannot read the table: %s", strerror(-rc));
 	return 0;
 }
+
+/* Asks for the elements of SET by their keys, a message's worth at a time. */
+static int read_elements(struct observer *o, const struct nft_set *set)
+{
+	size_t size = nft_set_record(set), i = 0;
+	char *buf = malloc(NFT_SCRATCH);
+	int rc = buf ? 0 : -ENOMEM;
+
+	while (!rc && i < set->n) {
+		struct nlmsghdr *nlh = request(buf, NFT_MSG_GETSETELEM, NLM_F_ACK);
+		struct nlattr *list;
+
+		mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_TABLE, NFT_TABLE_NAME);
+		mnl_attr_put_strz(nlh, NFTA_SET_ELEM_LIST_SET, set->name);
+		list = mnl_attr_nest_start(nlh, NFTA_SET_ELEM_LIST_ELEMENTS);
+		for (; i < set->n && nlh->nlmsg_len < 60000; i++) {
+			struct nlattr *elem = mnl_attr_nest_start(nlh, NFTA_LIST_ELEM);
+			struct nlattr *key = mnl_attr_nest_start(nlh, NFTA_SET_ELEM_KEY);
+
+			mnl_attr_put(nlh, NFTA_DATA_VALUE, set->key_len, set->elems + i * size);
+			mnl_attr_nest_end(nlh, key);
+			mnl_attr_nest_end(nlh, elem);
+		}
+		mnl_attr_nest_end(nlh, list);
+		rc = nft_request(o->nft, nlh, element_cb, o);
+	}
+	free(buf);
+	return rc;
+}
+
+static int verify_set(struct observer *o, const struct nft_set *wanted)
+{
+	struct nft_set there = *wanted;
+	int rc;
+
+	there.n = 0;
+	o->set = &there;
+	o->records.len = 0;
+	rc = read_elements(o, wanted);
+	if (rc == -ENOENT)
+		return -EUCLEAN;
+	if (rc || o->records.failed)
+		return rc ? rc : -ENOMEM;
+	there.elems = (uint8_t *)o->records.data;
+	nft_set_sort(&there);
+	return nft_set_equal(&there, wanted) ? 0 : -EUCLEAN;
+}
+
+int nft_verify(struct nft *n, const struct nft_delta *delta, struct arena *arena, struct nft_chain *chain,
+	       struct vgw_err *err)
+{
+	struct nft_table table = {.chains = chain, .n_chains = 1};
+	struct observer o = {.nft = n, .arena = arena, .table = &table};
+	const struct nft_chain *wanted = &delta->new.chains[0];
+	char buf[512];
+	struct nlmsghdr *nlh = request(buf, NFT_MSG_GETRULE, NLM_F_DUMP);
+	int rc = 0;
+
+	for (size_t i = 0; i < delta->new.n_sets && !rc; i++)
+		rc = verify_set(&o, &delta->new.sets[i]);
+	*chain = *wanted;
+	chain->rules = NULL;
+	chain->n_rules = 0;
+	mnl_attr_put_strz(nlh, NFTA_RULE_TABLE, NFT_TABLE_NAME);
+	mnl_attr_put_strz(nlh, NFTA_RULE_CHAIN, wanted->name);
+	if (!rc)
+		rc = nft_request(n, nlh, rule_cb, &o);
+	if (!rc)
+		rc = o.rc;
+	buf_free(&o.records);
+	if (!rc && !nft_chain_equal(chain, wanted))
+		rc = -EUCLEAN;
+	return rc ? vgw_err_set(err, rc, "KernelError", "table inet " NFT_TABLE_NAME,
+				"cannot read back a change: %s", strerror(-rc))
+		  : 0;
+}

@@ -210,7 +210,7 @@ static void rule_balance(struct rule_text *r, unsigned f, uint32_t group, uint32
 /* The round-robin services that have a counter of their own, each by its port. */
 static void build_exact(struct build *b, struct nft_chain *c, unsigned f)
 {
-	size_t exact = build_exact_start(b->s);
+	size_t exact = b->exact_start;
 
 	for (size_t i = 0; i < b->s->n_services; i++) {
 		const struct ns_service *s = &b->s->services[i];
@@ -298,7 +298,7 @@ static void build_unnoted(struct build *b, struct nft_chain *c, unsigned f, uint
 
 static void build_balance(struct build *b, unsigned f)
 {
-	const struct nft_set *svc = &b->out->sets[SET_SVC4 + f];
+	const struct nft_set *svc = nft_table_set(b->out, build_svc[f]);
 	uint32_t *groups = build_alloc(b, svc->n + 1, sizeof(*groups));
 	struct nft_chain *c;
 	size_t n;
@@ -306,8 +306,6 @@ static void build_balance(struct build *b, unsigned f)
 	if (!groups)
 		return;
 	n = distinct_groups(svc, groups);
-	if (b->features->retry)
-		build_retry_again(b, f);
 	c = build_chain(b, build_balance_name[f], "", 0, 0, 2 * n + NFT_EXACT + 1);
 	if (b->features->retry)
 		build_retry_jump(b, c, f);
@@ -434,6 +432,7 @@ int nft_table_build(const struct netstate *s, const struct nft_features *feature
 {
 	struct build b = {.s = s, .features = features, .arena = arena, .out = out};
 
+	b.exact_start = build_exact_start(s);
 	memset(out, 0, sizeof(*out));
 	if (!s->table)
 		return 0;
@@ -445,8 +444,11 @@ int nft_table_build(const struct netstate *s, const struct nft_features *feature
 		return -ENOMEM;
 	build_guard(&b);
 	if (s->n_services) {
-		build_balance(&b, 0);
-		build_balance(&b, 1);
+		for (unsigned f = 0; f < 2; f++) {
+			if (features->retry)
+				build_retry_again(&b, f);
+			build_balance(&b, f);
+		}
 		build_admit(&b, "refuse", NF_INET_PRE_ROUTING);
 		build_admit(&b, "refuse_local", NF_INET_LOCAL_OUT);
 		build_dnat(&b, "dnat", NF_INET_PRE_ROUTING);
@@ -461,5 +463,29 @@ int nft_table_build(const struct netstate *s, const struct nft_features *feature
 		build_clamp(&b, "mss_out", false);
 	}
 	build_forward(&b);
+	return b.failed ? -ENOMEM : 0;
+}
+
+int nft_table_build_sets(const struct netstate *s, size_t exact_start, const struct nft_features *features,
+			 struct arena *arena, struct nft_table *out)
+{
+	struct build b = {
+		.s = s, .features = features, .arena = arena, .out = out, .exact_start = exact_start};
+
+	memset(out, 0, sizeof(*out));
+	build_sets(&b);
+	return b.failed ? -ENOMEM : 0;
+}
+
+int nft_table_build_balance(const struct netstate *s, unsigned f, const struct nft_features *features,
+			    struct arena *arena, struct nft_table *out)
+{
+	struct build b = {.s = s, .features = features, .arena = arena, .out = out};
+
+	b.exact_start = build_exact_start(s);
+	out->n_chains = 0;
+	out->chains = build_alloc(&b, 1, sizeof(*out->chains));
+	if (out->chains)
+		build_balance(&b, f);
 	return b.failed ? -ENOMEM : 0;
 }

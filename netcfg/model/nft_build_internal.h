@@ -28,6 +28,7 @@ struct build {
 	const struct nft_features *features;
 	struct arena *arena;
 	struct nft_table *out;
+	size_t exact_start; /* see build_exact_start */
 	bool failed;
 };
 
@@ -63,5 +64,14 @@ void build_retry_jump(struct build *b, struct nft_chain *c, unsigned f); /* into
 void rule_marked_to_backend(struct rule_text *r, unsigned f);
 void build_masks(struct build *b);
 void build_untracked(struct build *b);
+
+/*
+ * For nft_delta.c: the sets alone, as among services that begin to have counters of their own at EXACT_START;
+ * and the chain balance of one family alone, for the sets that are in OUT. 0 or -ENOMEM.
+ */
+int nft_table_build_sets(const struct netstate *s, size_t exact_start, const struct nft_features *features,
+			 struct arena *arena, struct nft_table *out);
+int nft_table_build_balance(const struct netstate *s, unsigned f, const struct nft_features *features,
+			    struct arena *arena, struct nft_table *out);
 
 #endif

@@ -53,6 +53,7 @@ void build_retry_again(struct build *b, unsigned f)
 	const struct nft_family *fam = &build_families[f];
 	struct nft_chain *c = build_chain(b, again_names[f], "", 0, 0, 5);
 	struct rule_text r = {0};
+	uint32_t zero = 0;
 
 	if (b->features->log) {
 		rule_limit(&r, LOG_PER_SECOND, LOG_BURST);
@@ -74,6 +75,10 @@ void build_retry_again(struct build *b, unsigned f)
 	rule_tried_forget(&r, build_tried[f], 15);
 	rule_tried_note(&r, build_tried[f], 15);
 	rule_marked_to_backend(&r, f);
+	build_rule(b, c, &r);
+	r.n = 0;
+	rule_value(&r, 0, &zero, 4);
+	rule_meta_set(&r, NFT_META_MARK, 0);
 	build_rule(b, c, &r);
 }
 

@@ -290,7 +290,7 @@ static void fill_service(struct build *b, const struct ns_service *s, size_t *ex
 
 static void fill_services(struct build *b)
 {
-	size_t exact = build_exact_start(b->s);
+	size_t exact = b->exact_start;
 
 	for (size_t i = 0; i < b->s->n_services && !b->failed; i++)
 		fill_service(b, &b->s->services[i], &exact);

@@ -99,15 +99,16 @@ static uint8_t balance_of(enum spec_balance b)
 	return NS_ROUNDROBIN;
 }
 
-static void make_service(struct maker *m, const struct spec_frontend *f, const struct wanted_verdict *v)
+int wanted_service(const struct spec_frontend *f, const struct wanted_host *host,
+		   const struct wanted_verdict *v, struct arena *arena, struct ns_service *out)
 {
 	struct slot_target targets[SPEC_MAX_BACKENDS] = {0};
 	bool enabled[SPEC_MAX_BACKENDS];
 	struct ip_endpoint *slots;
-	struct ns_service *s = &m->out->services[m->out->n_services];
+	int rc;
 
-	if (!wanted_port(f, m->host, &s->port))
-		return;
+	memset(out, 0, sizeof(*out));
+	wanted_port(f, host, &out->port);
 	choose(f, v, enabled);
 	for (size_t i = 0; i < f->n_backends; i++) {
 		targets[i].at.addr = f->backends[i].address;
@@ -115,11 +116,20 @@ static void make_service(struct maker *m, const struct spec_frontend *f, const s
 		targets[i].weight = f->backends[i].weight;
 		targets[i].enabled = enabled[i];
 	}
-	s->balance = balance_of(f->balance);
-	if (slots_make(targets, f->n_backends, s->balance, m->arena, &slots, &s->n_slots) < 0)
+	out->balance = balance_of(f->balance);
+	rc = slots_make(targets, f->n_backends, out->balance, arena, &slots, &out->n_slots);
+	out->slots = slots;
+	return rc;
+}
+
+static void make_service(struct maker *m, const struct spec_frontend *f, const struct wanted_verdict *v)
+{
+	struct ns_port port;
+
+	if (!wanted_port(f, m->host, &port))
+		return;
+	if (wanted_service(f, m->host, v, m->arena, &m->out->services[m->out->n_services++]) < 0)
 		m->failed = true;
-	s->slots = slots;
-	m->out->n_services++;
 }
 
 static void make_services(struct maker *m)

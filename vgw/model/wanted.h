@@ -48,6 +48,9 @@ int wanted_make(const struct wanted_input *in, struct arena *arena, struct netst
 
 /* Where a frontend listens: false while that is not known (or never, for an ignored one). */
 bool wanted_port(const struct spec_frontend *f, const struct wanted_host *host, struct ns_port *out);
+/* The service of one frontend that has a port, its slots in ARENA. 0 or -ENOMEM. */
+int wanted_service(const struct spec_frontend *f, const struct wanted_host *host,
+		   const struct wanted_verdict *verdicts, struct arena *arena, struct ns_service *out);
 /* What new flows to a frontend meet. */
 enum wanted_frontend_state wanted_state(const struct spec_frontend *f, const struct wanted_host *host,
 					const struct wanted_verdict *verdicts);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The short way for changed verdicts: only the services they are about are planned, written and read back. */
+#include <errno.h>
+#include <string.h>
+
+#include "netcfg/base/log.h"
+#include "vgw/gateway_internal.h"
+#include "vgw/model/wanted.h"
+
+/* More changed frontends at once than this are the long way's. */
+enum { DELTA_FRONTENDS = 32 };
+
+static size_t find_service(const struct netstate *s, const struct ns_port *port)
+{
+	size_t lo = 0, hi = s->n_services;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+		int c = ns_port_cmp(&s->services[mid].port, port);
+
+		if (!c)
+			return mid;
+		if (c < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return s->n_services;
+}
+
+static void log_change(const struct ns_service *s)
+{
+	struct buf line = {0};
+
+	ns_service_print(s, &line);
+	log_info("plan: ~ frontend %s", buf_str(&line));
+	buf_free(&line);
+}
+
+/* Handles of the new rules: the next change of the chain needs them. */
+static void take_chain(struct gateway *g, const struct nft_chain *chain)
+{
+	struct nft_table *t = &g->view.observed.table;
+
+	for (size_t i = 0; i < t->n_chains; i++)
+		if (!strcmp(t->chains[i].name, chain->name))
+			t->chains[i] = *chain;
+}
+
+static int change(struct gateway *g, size_t f)
+{
+	const struct spec_frontend *spec = &g->spec->frontends[f];
+	struct arena *arena = g->view.arena;
+	struct ns_service old, new = {0};
+	struct nft_chain chain;
+	struct nft_delta delta;
+	struct vgw_err err = {0};
+	struct ns_port port;
+	size_t index;
+	int rc;
+
+	if (!wanted_port(spec, &g->view.facts, &port))
+		return 0;
+	index = find_service(&g->wanted, &port);
+	if (index == g->wanted.n_services)
+		return -ENOENT;
+	rc = wanted_service(spec, &g->view.facts, checker_verdicts(g->checker)[f], arena, &new);
+	old = g->wanted.services[index];
+	if (rc || ns_service_equal(&old, &new))
+		return rc;
+	g->wanted.services[index] = new;
+	rc = nft_delta_make(&g->view.observed.table, &g->wanted, &old, index, &g->host.features, arena,
+			    &delta);
+	if (!rc)
+		rc = nft_commit(g->host.nft, &delta.old, &delta.new, &err);
+	if (!rc)
+		rc = nft_verify(g->host.nft, &delta, arena, &chain, &err);
+	if (rc) {
+		log_warning("delta: %s: %s", err.where, err.text);
+		return rc;
+	}
+	take_chain(g, &chain);
+	log_change(&new);
+	return 0;
+}
+
+bool gateway_delta(struct gateway *g)
+{
+	size_t frontends[DELTA_FRONTENDS], n;
+
+	if (!g->spec || !g->view.arena || !g->in_sync || g->table_dirty || g->event_ms ||
+	    g->apply_err.reason[0] || g->unsettled)
+		return false;
+	n = checker_take_changed(g->checker, frontends, DELTA_FRONTENDS);
+	if (!n || n > DELTA_FRONTENDS)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (change(g, frontends[i]) < 0) {
+			/* Whatever is there now: the long way looks. */
+			g->table_dirty = true;
+			return false;
+		}
+	}
+	g->wanted_table = g->view.observed.table;
+	gateway_flows_reap(g);
+	gateway_touch(g);
+	return true;
+}
