@@ -9,6 +9,7 @@ import selectors
 import socket
 import sys
 import threading
+import time
 
 
 def listener(port, kind):
@@ -69,8 +70,26 @@ def serve_echo(name, sock):
                 key.fileobj.close()
 
 
+def serve_drip(_, sock):
+    clients = []
+    sock.setblocking(False)
+    while True:
+        try:
+            clients.append(sock.accept()[0])
+            clients[-1].sendall(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03")
+        except OSError:
+            pass
+        for client in list(clients):
+            try:
+                client.send(b"\0")
+            except OSError:
+                clients.remove(client)
+                client.close()
+        time.sleep(0.05)
+
+
 SERVE = {"tcp": (serve_tcp, socket.SOCK_STREAM), "udp": (serve_udp, socket.SOCK_DGRAM),
-         "echo": (serve_echo, socket.SOCK_STREAM)}
+         "echo": (serve_echo, socket.SOCK_STREAM), "drip": (serve_drip, socket.SOCK_STREAM)}
 
 
 def main():

@@ -139,3 +139,10 @@ class Capture:
 
 def open_files(process):
     return len(os.listdir(f"/proc/{process.pid}/fd"))
+
+
+def cpu_seconds(process):
+    """What the process has used up to now."""
+    with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
