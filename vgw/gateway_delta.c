@@ -10,24 +10,6 @@
 /* More changed frontends at once than this are the long way's. */
 enum { DELTA_FRONTENDS = 32 };
 
-static size_t find_service(const struct netstate *s, const struct ns_port *port)
-{
-	size_t lo = 0, hi = s->n_services;
-
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-		int c = ns_port_cmp(&s->services[mid].port, port);
-
-		if (!c)
-			return mid;
-		if (c < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return s->n_services;
-}
-
 static void log_change(const struct ns_service *s)
 {
 	struct buf line = {0};
@@ -55,21 +37,21 @@ static int change(struct gateway *g, size_t f)
 	struct nft_chain chain;
 	struct nft_delta delta;
 	struct vgw_err err = {0};
+	struct ns_service *service;
 	struct ns_port port;
-	size_t index;
 	int rc;
 
 	if (!wanted_port(spec, &g->view.facts, &port))
 		return 0;
-	index = find_service(&g->wanted, &port);
-	if (index == g->wanted.n_services)
+	service = ns_service_find(g->wanted.services, g->wanted.n_services, &port);
+	if (!service)
 		return -ENOENT;
 	rc = wanted_service(spec, &g->view.facts, checker_verdicts(g->checker)[f], arena, &new);
-	old = g->wanted.services[index];
+	old = *service;
 	if (rc || ns_service_equal(&old, &new))
 		return rc;
-	g->wanted.services[index] = new;
-	rc = nft_delta_make(&g->view.observed.table, &g->wanted, &old, index, &g->host.features, arena,
+	*service = new;
+	rc = nft_delta_make(&g->view.observed.table, &g->wanted, &old, service, &g->host.features, arena,
 			    &delta);
 	if (!rc)
 		rc = nft_commit(g->host.nft, &delta.old, &delta.new, &err);

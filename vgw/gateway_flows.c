@@ -151,14 +151,6 @@ static bool takes_flows(const struct ns_service *s, const struct ip_endpoint *at
 	return false;
 }
 
-static const struct ns_service *service_wanted(const struct gateway *g, const struct ns_port *port)
-{
-	for (size_t i = 0; i < g->wanted.n_services; i++)
-		if (!ns_port_cmp(&g->wanted.services[i].port, port))
-			return &g->wanted.services[i];
-	return NULL;
-}
-
 static void reap_backend(struct gateway *g, size_t f, size_t b)
 {
 	const struct spec_frontend *spec = &g->spec->frontends[f];
@@ -171,7 +163,7 @@ static void reap_backend(struct gateway *g, size_t f, size_t b)
 		return;
 	at.addr = spec->backends[b].address;
 	at.port = spec->backends[b].port;
-	service = service_wanted(g, &port);
+	service = ns_service_find(g->wanted.services, g->wanted.n_services, &port);
 	/* While its frontend fails open it is still given flows: then what is there stays, until another one
 	 * is up. */
 	if (!service || takes_flows(service, &at))

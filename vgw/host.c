@@ -306,25 +306,6 @@ int host_plan(const struct host *h, const struct spec *spec, const struct wanted
 	return rc ? vgw_err_set(err, rc, "OutOfMemory", "plan", "no memory") : 0;
 }
 
-static const struct ns_service *find_service(const struct ns_service *v, size_t n, const struct ns_port *port)
-{
-	struct ns_service key = {.port = *port};
-	size_t lo = 0, hi = n;
-
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-		int c = ns_service_cmp(&v[mid], &key);
-
-		if (!c)
-			return &v[mid];
-		if (c < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
-}
-
 /* Whether PREVIOUS let this backend take flows, so that its absence from the slots is a verdict. */
 static bool was_eligible(const struct spec_frontend *previous, const struct spec_backend *b)
 {
@@ -397,7 +378,7 @@ int host_verdicts(const struct spec *spec, const struct spec *previous, const st
 		struct wanted_verdict *row;
 
 		if (wanted_port(f, &view->facts, &key.port))
-			s = find_service(services, n, &key.port);
+			s = ns_service_find(services, n, &key.port);
 		if (!s)
 			continue;
 		before = bsearch(&key, index, n_index, sizeof(*index), cmp_previous);

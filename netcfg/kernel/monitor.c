@@ -151,6 +151,7 @@ static void take_generation(struct monitor *m, const struct nlmsghdr *nlh, struc
 	}
 	if (m->touched && !is_own(m, nlh->nlmsg_pid)) {
 		out->bits |= MONITOR_TABLE;
+		out->table_changes++;
 		snprintf(out->table_by, sizeof(out->table_by), "pid %u %s", pid, name);
 	}
 	m->touched = false;

@@ -41,4 +41,10 @@ int nft_commit(struct nft *n, const struct nft_table *observed, const struct nft
 int nft_verify(struct nft *n, const struct nft_delta *delta, struct arena *arena, struct nft_chain *chain,
 	       struct vgw_err *err);
 
+/*
+ * The rules of one chain with their handles and counters, in ARENA; none where the chain or the table is not
+ * there. 0; -EINTR when the ruleset changed meanwhile; -errno.
+ */
+int nft_read_chain(struct nft *n, const char *name, struct arena *arena, struct nft_chain *out);
+
 #endif

@@ -412,28 +412,42 @@ static int verify_set(struct observer *o, const struct nft_set *wanted)
 	return nft_set_equal(&there, wanted) ? 0 : -EUCLEAN;
 }
 
+int nft_read_chain(struct nft *n, const char *name, struct arena *arena, struct nft_chain *out)
+{
+	struct nft_table table = {.chains = out, .n_chains = 1};
+	struct observer o = {.nft = n, .arena = arena, .table = &table};
+	char buf[512];
+	struct nlmsghdr *nlh = request(buf, NFT_MSG_GETRULE, NLM_F_DUMP);
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	strncpy(out->name, name, sizeof(out->name) - 1);
+	mnl_attr_put_strz(nlh, NFTA_RULE_TABLE, NFT_TABLE_NAME);
+	mnl_attr_put_strz(nlh, NFTA_RULE_CHAIN, name);
+	rc = nft_request(n, nlh, rule_cb, &o);
+	if (rc == -ENOENT)
+		return 0;
+	return rc ? rc : o.rc;
+}
+
 int nft_verify(struct nft *n, const struct nft_delta *delta, struct arena *arena, struct nft_chain *chain,
 	       struct vgw_err *err)
 {
-	struct nft_table table = {.chains = chain, .n_chains = 1};
-	struct observer o = {.nft = n, .arena = arena, .table = &table};
+	struct observer o = {.nft = n, .arena = arena};
 	const struct nft_chain *wanted = &delta->new.chains[0];
-	char buf[512];
-	struct nlmsghdr *nlh = request(buf, NFT_MSG_GETRULE, NLM_F_DUMP);
+	struct nft_chain there;
 	int rc = 0;
 
 	for (size_t i = 0; i < delta->new.n_sets && !rc; i++)
 		rc = verify_set(&o, &delta->new.sets[i]);
-	*chain = *wanted;
-	chain->rules = NULL;
-	chain->n_rules = 0;
-	mnl_attr_put_strz(nlh, NFTA_RULE_TABLE, NFT_TABLE_NAME);
-	mnl_attr_put_strz(nlh, NFTA_RULE_CHAIN, wanted->name);
-	if (!rc)
-		rc = nft_request(n, nlh, rule_cb, &o);
-	if (!rc)
-		rc = o.rc;
 	buf_free(&o.records);
+	if (!rc)
+		rc = nft_read_chain(n, wanted->name, arena, &there);
+	if (!rc) {
+		*chain = *wanted;
+		chain->rules = there.rules;
+		chain->n_rules = there.n_rules;
+	}
 	if (!rc && !nft_chain_equal(chain, wanted))
 		rc = -EUCLEAN;
 	return rc ? vgw_err_set(err, rc, "KernelError", "table inet " NFT_TABLE_NAME,

@@ -16,6 +16,24 @@ int ns_service_cmp(const struct ns_service *a, const struct ns_service *b)
 	return ns_port_cmp(&a->port, &b->port);
 }
 
+struct ns_service *ns_service_find(struct ns_service *v, size_t n, const struct ns_port *port)
+{
+	size_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+		int c = ns_port_cmp(&v[mid].port, port);
+
+		if (!c)
+			return &v[mid];
+		if (c < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}
+
 bool ns_service_equal(const struct ns_service *a, const struct ns_service *b)
 {
 	if (ns_service_cmp(a, b) || a->n_slots != b->n_slots)

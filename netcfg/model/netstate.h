@@ -107,6 +107,8 @@ struct netstate {
 int ns_port_cmp(const struct ns_port *a, const struct ns_port *b);
 int ns_service_cmp(const struct ns_service *a, const struct ns_service *b); /* by port alone */
 bool ns_service_equal(const struct ns_service *a, const struct ns_service *b);
+/* The service of that port in a sorted array, or NULL. */
+struct ns_service *ns_service_find(struct ns_service *v, size_t n, const struct ns_port *port);
 /* Sorts every array in place. */
 void netstate_sort(struct netstate *s);
 

@@ -9,20 +9,12 @@
 /* The records of SET that begin with the LEN bytes at KEY. */
 static void find_run(const struct nft_set *set, const uint8_t *key, size_t len, size_t *first, size_t *n)
 {
-	size_t lo = 0, hi = set->n, size = nft_set_record(set);
+	size_t size = nft_set_record(set), hi = nft_set_find(set, key, len);
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (memcmp(set->elems + mid * size, key, len) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	*first = lo;
+	*first = hi;
 	while (hi < set->n && !memcmp(set->elems + hi * size, key, len))
 		hi++;
-	*n = hi - lo;
+	*n = hi - *first;
 }
 
 static int copy_run(const struct nft_set *set, size_t first, size_t n, struct arena *arena,
@@ -113,13 +105,14 @@ static int swap_sets(struct nft_table *t, const struct nft_table *one, unsigned 
 	return 0;
 }
 
-int nft_delta_make(struct nft_table *t, const struct netstate *s, const struct ns_service *old, size_t index,
-		   const struct nft_features *features, struct arena *arena, struct nft_delta *delta)
+int nft_delta_make(struct nft_table *t, const struct netstate *s, const struct ns_service *old,
+		   const struct ns_service *service, const struct nft_features *features, struct arena *arena,
+		   struct nft_delta *delta)
 {
 	unsigned f = build_family(&old->port.at.addr);
 	struct nft_chain *chain = NULL;
 	struct nft_table one, balance = *t;
-	int rc = build_one(s, &s->services[index], features, arena, &one);
+	int rc = build_one(s, service, features, arena, &one);
 
 	memset(delta, 0, sizeof(*delta));
 	delta->old.present = delta->new.present = true;

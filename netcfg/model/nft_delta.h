@@ -14,10 +14,11 @@ struct nft_delta {
 };
 
 /*
- * T is the table of S, in which service INDEX was OLD and is changed already. T's sets are changed in place,
- * its chain is DELTA's new one; memory is ARENA's. 0 or -ENOMEM (T is then of no more use).
+ * T is the table of S, of whose services SERVICE was OLD and is changed already. T's sets are changed in
+ * place, its chain is DELTA's new one; memory is ARENA's. 0 or -ENOMEM (T is then of no more use).
  */
-int nft_delta_make(struct nft_table *t, const struct netstate *s, const struct ns_service *old, size_t index,
-		   const struct nft_features *features, struct arena *arena, struct nft_delta *delta);
+int nft_delta_make(struct nft_table *t, const struct netstate *s, const struct ns_service *old,
+		   const struct ns_service *service, const struct nft_features *features, struct arena *arena,
+		   struct nft_delta *delta);
 
 #endif

@@ -31,22 +31,6 @@ static void get_node(const uint8_t *at, uint8_t family, struct ip_endpoint *out)
 	out->port = ntohs(port);
 }
 
-/* The first record whose key begins with PREFIX, by bisection; the set's n when there is none. */
-static size_t first_with_prefix(const struct nft_set *set, const uint8_t *prefix, size_t len)
-{
-	size_t lo = 0, hi = set->n, size = nft_set_record(set);
-
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (memcmp(set->elems + mid * size, prefix, len) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 static uint8_t group_balance(uint32_t group)
 {
 	switch (group & NFT_GROUP_KIND) {
@@ -68,7 +52,7 @@ static int read_slots(const struct nft_set *be, const uint8_t *key, size_t key_l
 
 	if (!slots)
 		return -ENOMEM;
-	for (size_t i = first_with_prefix(be, key, key_len);
+	for (size_t i = nft_set_find(be, key, key_len);
 	     i < be->n && !memcmp(be->elems + i * size, key, key_len); i++) {
 		uint32_t slot;
 

@@ -39,6 +39,21 @@ void nft_set_sort(struct nft_set *s)
 		qsort_r(s->elems, s->n, size, cmp_record, &size);
 }
 
+size_t nft_set_find(const struct nft_set *s, const uint8_t *key, size_t len)
+{
+	size_t lo = 0, hi = s->n, size = nft_set_record(s);
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (memcmp(s->elems + mid * size, key, len) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 bool nft_set_equal(const struct nft_set *a, const struct nft_set *b)
 {
 	return nft_set_record(a) == nft_set_record(b) && a->n == b->n &&

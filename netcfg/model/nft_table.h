@@ -157,6 +157,8 @@ bool nft_set_same_shape(const struct nft_set *a, const struct nft_set *b);
 /* Bytes of one record. */
 size_t nft_set_record(const struct nft_set *s);
 void nft_set_sort(struct nft_set *s);
+/* The first record that begins with the LEN bytes at KEY, or where it would be. */
+size_t nft_set_find(const struct nft_set *s, const uint8_t *key, size_t len);
 bool nft_set_equal(const struct nft_set *a, const struct nft_set *b);
 bool nft_rule_equal(const struct nft_rule *a, const struct nft_rule *b);
 bool nft_chain_equal(const struct nft_chain *a, const struct nft_chain *b);

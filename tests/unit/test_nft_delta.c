@@ -98,7 +98,8 @@ static void round_trip(const struct nft_features *features)
 		index = draw((uint32_t)s.n_services);
 		old = s.services[index];
 		make_slots(&s.services[index], arena);
-		assert_int_equal(nft_delta_make(&table, &s, &old, index, features, arena, &delta), 0);
+		assert_int_equal(
+			nft_delta_make(&table, &s, &old, &s.services[index], features, arena, &delta), 0);
 		assert_int_equal(nft_table_build(&s, features, true, arena, &anew), 0);
 		got = print(&table);
 		wanted = print(&anew);
