@@ -22,8 +22,9 @@ enum monitor_bits {
 /* What one reading brought, changes made by our own ports left out. */
 struct monitor_report {
 	unsigned bits;
-	char table_by[64]; /* "pid 812 nft"; "" when nobody else touched our table */
-	char route_by[64]; /* "port 812" */
+	unsigned table_changes; /* transactions of others that touched our table */
+	char table_by[64];	/* "pid 812 nft"; "" when nobody else touched our table */
+	char route_by[64];	/* "port 812" */
 };
 
 struct monitor;
