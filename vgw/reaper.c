@@ -205,3 +205,8 @@ void reaper_count(struct reaper *r)
 	r->events.count_begin(r->events.ctx);
 	ev_io_start(r->loop, &r->count_io);
 }
+
+int reaper_insert_failed(struct reaper *r, uint64_t *out)
+{
+	return conntrack_insert_failed(r->conntrack, out);
+}

@@ -37,5 +37,7 @@ void reaper_free(struct reaper *r);
 void reaper_kill(struct reaper *r, const struct ns_port *port, const struct ip_endpoint *backend);
 /* Begin a count, unless one is running. */
 void reaper_count(struct reaper *r);
+/* How many flows the kernel could not enter, ever. 0 or -errno. */
+int reaper_insert_failed(struct reaper *r, uint64_t *out);
 
 #endif

@@ -209,13 +209,34 @@ static int take_flow(const struct nlmsghdr *nlh, void *ctx)
 	return MNL_CB_OK;
 }
 
+/* Sends a dump request that was written into BUF (COUNT_BUFFER bytes), and has CB see each answer. */
+static int request(struct conntrack *c, struct nlmsghdr *nlh, char *buf, uint32_t seq, mnl_cb_t cb, void *ctx)
+{
+	uint32_t port = mnl_socket_get_portid(c->requests);
+	int rc = 1;
+
+	if (mnl_socket_sendto(c->requests, nlh, nlh->nlmsg_len) < 0)
+		return -errno;
+	while (rc > 0) {
+		ssize_t len = mnl_socket_recvfrom(c->requests, buf, COUNT_BUFFER);
+
+		if (len < 0 && errno == EINTR)
+			continue;
+		if (len < 0)
+			return -errno;
+		/* What is left of earlier requests (errors of deletions) is of no interest. */
+		if (((struct nlmsghdr *)buf)->nlmsg_seq == seq)
+			rc = mnl_cb_run(buf, (size_t)len, seq, port, cb, ctx);
+	}
+	return rc < 0 ? -errno : 0;
+}
+
 static int dump(struct conntrack *c, struct reaper *r, bool filter)
 {
 	char buf[COUNT_BUFFER];
-	uint32_t seq = ++c->seq, port = mnl_socket_get_portid(c->requests);
+	uint32_t seq = ++c->seq;
 	struct nlmsghdr *nlh = message(buf, IPCTNL_MSG_CT_GET, NLM_F_DUMP, seq, r->port->at.addr.family);
 	struct nlattr *nest;
-	int rc = 1;
 
 	if (filter) {
 		/* Kernels compare IPv6 addresses the wrong way round here (tried on 6.18): the ports must do.
@@ -231,20 +252,7 @@ static int dump(struct conntrack *c, struct reaper *r, bool filter)
 				 FILTER_PROTO_NUM | FILTER_PORT_SRC | (v6 ? 0 : FILTER_IP_SRC));
 		mnl_attr_nest_end(nlh, nest);
 	}
-	if (mnl_socket_sendto(c->requests, nlh, nlh->nlmsg_len) < 0)
-		return -errno;
-	while (rc > 0) {
-		ssize_t len = mnl_socket_recvfrom(c->requests, buf, sizeof(buf));
-
-		if (len < 0 && errno == EINTR)
-			continue;
-		if (len < 0)
-			return -errno;
-		/* What is left of earlier requests (errors of deletions) is of no interest. */
-		if (((struct nlmsghdr *)buf)->nlmsg_seq == seq)
-			rc = mnl_cb_run(buf, (size_t)len, seq, port, take_flow, r);
-	}
-	return rc < 0 ? -errno : 0;
+	return request(c, nlh, buf, seq, take_flow, r);
 }
 
 /* By its whole tuple and its id: a flow that came since under the same ports stays. One that is gone is fine.
@@ -342,4 +350,28 @@ int conntrack_count_read(struct conntrack *c, void (*fn)(void *ctx, const struct
 		return 1;
 	rc = mnl_cb_run(buf, (size_t)len, c->count_seq, mnl_socket_get_portid(c->counts), count_flow, &k);
 	return rc < 0 ? -errno : rc;
+}
+
+static int add_insert_failed(const struct nlmsghdr *nlh, void *data)
+{
+	uint64_t *sum = data;
+	const struct nlattr *a;
+
+	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg))
+	{
+		if (mnl_attr_get_type(a) == CTA_STATS_INSERT_FAILED &&
+		    mnl_attr_validate(a, MNL_TYPE_U32) >= 0)
+			*sum += ntohl(mnl_attr_get_u32(a));
+	}
+	return MNL_CB_OK;
+}
+
+int conntrack_insert_failed(struct conntrack *c, uint64_t *out)
+{
+	char buf[COUNT_BUFFER];
+	uint32_t seq = ++c->seq;
+	struct nlmsghdr *nlh = message(buf, IPCTNL_MSG_CT_GET_STATS_CPU, NLM_F_DUMP, seq, 0);
+
+	*out = 0;
+	return request(c, nlh, buf, seq, add_insert_failed, out);
 }

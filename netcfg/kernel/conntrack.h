@@ -40,4 +40,7 @@ int conntrack_fd(const struct conntrack *c);
 int conntrack_count_start(struct conntrack *c);
 int conntrack_count_read(struct conntrack *c, void (*fn)(void *ctx, const struct ct_flow *flow), void *ctx);
 
+/* How many flows could not be entered since the network namespace began, over all CPUs. 0 or -errno. */
+int conntrack_insert_failed(struct conntrack *c, uint64_t *out);
+
 #endif
