@@ -19,6 +19,7 @@ struct attempt {
 /* One thing that is checked. */
 struct target {
 	struct checker_backend state;
+	struct ip_endpoint at; /* the backend; its checks may go to another port */
 	struct checker *checker;
 	const char *group, *name; /* the frontend's name and "": a backend; "" and the probe's name */
 	struct check_params params;
@@ -44,6 +45,7 @@ struct checker {
 	bool *changed_frontends; /* their verdicts, since checker_take_changed() */
 	size_t n_changed;
 	bool starved; /* said so already */
+	struct metrics_histogram seconds;
 };
 
 struct checker *checker_new(struct ev_loop *loop, checker_changed_fn *changed, void *ctx)
@@ -161,6 +163,7 @@ static void check_done(void *ctx, const struct check_result *result)
 
 	a->check = NULL;
 	t->state.checked_ms = now;
+	metrics_observe(&c->seconds, result->latency_ms / 1000.0);
 	if (result->code == CHECK_OK) {
 		t->usual_ms = t->usual_ms ? t->usual_ms * 0.8 + result->latency_ms * 0.2 : result->latency_ms;
 		/* An older question is answered by this, too. */
@@ -232,7 +235,7 @@ static void target_init(struct checker *c, struct target *t, const char *group, 
 	t->checker = c;
 	t->group = group;
 	t->name = name;
-	t->params.target = *at;
+	t->at = t->params.target = *at;
 	if (spec->port)
 		t->params.target.port = spec->port;
 	t->params.spec = spec;
@@ -306,16 +309,20 @@ static int cmp_target(const void *a, const void *b)
 
 	if (!c)
 		c = strcmp(x->name, y->name);
-	return c ? c : ip_endpoint_cmp(&x->params.target, &y->params.target);
+	return c ? c : ip_endpoint_cmp(&x->at, &y->at);
 }
 
-static bool same_check(const struct spec_check *a, const struct spec_check *b)
+static bool same_check(const struct target *x, const struct target *y)
 {
-	return a->type == b->type && !strcmp(a->path, b->path) && !strcmp(a->ca, b->ca) &&
-	       a->n_expect == b->n_expect && !memcmp(a->expect, b->expect, a->n_expect * sizeof(*a->expect));
+	const struct spec_check *a = x->params.spec, *b = y->params.spec;
+
+	return !ip_endpoint_cmp(&x->params.target, &y->params.target) && a->type == b->type &&
+	       !strcmp(a->path, b->path) && !strcmp(a->ca, b->ca) && a->n_expect == b->n_expect &&
+	       !memcmp(a->expect, b->expect, a->n_expect * sizeof(*a->expect));
 }
 
-/* Verdicts of what stays go over, with rise and fall as they are now. */
+/* What was counted of a backend goes over; so do the verdicts of what is checked as before, with rise and
+ * fall as they are now. */
 static int carry_over(struct checker *old, struct checker *new)
 {
 	struct target **index = calloc(old->n_targets + 1, sizeof(struct target *));
@@ -330,7 +337,11 @@ static int carry_over(struct checker *old, struct checker *new)
 		struct target *t = &new->targets[i], **found;
 
 		found = bsearch(&t, index, old->n_targets, sizeof(*index), cmp_target);
-		if (!found || !same_check((*found)->params.spec, t->params.spec))
+		if (!found)
+			continue;
+		t->state.flows = (*found)->state.flows;
+		t->state.flows_reaped = (*found)->state.flows_reaped;
+		if (!same_check(*found, t))
 			continue;
 		t->state = (*found)->state;
 		t->started_ms = (*found)->started_ms;
@@ -430,6 +441,11 @@ size_t checker_take_changed(struct checker *c, size_t *out, size_t max)
 	}
 	c->n_changed = 0;
 	return n;
+}
+
+const struct metrics_histogram *checker_seconds(const struct checker *c)
+{
+	return &c->seconds;
 }
 
 int64_t checker_overdue_ms(const struct checker *c, int64_t now_ms)

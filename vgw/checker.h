@@ -6,6 +6,7 @@
 #include <ev.h>
 
 #include "vgw/model/health.h"
+#include "vgw/model/metrics.h"
 #include "vgw/model/spec.h"
 #include "vgw/model/wanted.h"
 
@@ -59,6 +60,8 @@ const struct wanted_verdict *const *checker_verdicts(const struct checker *c);
  * which may be more than MAX.
  */
 size_t checker_take_changed(struct checker *c, size_t *out, size_t max);
+/* How long the checks took that have ended since the start: those that were overtaken are left out. */
+const struct metrics_histogram *checker_seconds(const struct checker *c);
 /* By how many ms the most overdue check is late: for the watchdog. */
 int64_t checker_overdue_ms(const struct checker *c, int64_t now_ms);
 
