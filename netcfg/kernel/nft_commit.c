@@ -11,6 +11,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink_cttimeout.h>
 #include <linux/netlink.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "netcfg/kernel/nft_internal.h"
@@ -224,44 +225,60 @@ static int del_rule(struct nft_batch *b, const struct nft_chain *c, uint64_t han
 	return 0;
 }
 
-/* What two chains share at the start and at the end stays, with its handles and counters. */
-static void common_ends(const struct nft_chain *old, const struct nft_chain *new, size_t *head, size_t *tail)
+/* NEW NULL: all of them. */
+static int delete_rules(struct nft_batch *b, const struct nft_chain *old, const struct nft_chain *new,
+			const size_t *match)
 {
-	size_t min = old->n_rules < new->n_rules ? old->n_rules : new->n_rules;
-
-	for (*head = 0; *head < min && nft_rule_equal(&old->rules[*head], &new->rules[*head]); (*head)++)
-		;
-	for (*tail = 0; *tail < min - *head && nft_rule_equal(&old->rules[old->n_rules - 1 - *tail],
-							      &new->rules[new->n_rules - 1 - *tail]);
-	     (*tail)++)
-		;
-}
-
-static int delete_rules(struct nft_batch *b, const struct nft_chain *old, const struct nft_chain *new)
-{
-	size_t head, tail;
+	size_t j = 0;
 	int rc = 0;
 
 	if (!new)
 		return old->n_rules ? del_rule(b, old, 0) : 0;
-	common_ends(old, new, &head, &tail);
-	for (size_t i = head; i < old->n_rules - tail && !rc; i++)
-		rc = del_rule(b, old, old->rules[i].handle);
+	for (size_t i = 0; i < old->n_rules && !rc; i++) {
+		while (j < new->n_rules && match[j] == NFT_NO_MATCH)
+			j++;
+		if (j < new->n_rules && match[j] == i)
+			j++;
+		else
+			rc = del_rule(b, old, old->rules[i].handle);
+	}
 	return rc;
 }
 
-static int add_rules(struct nft_batch *b, const struct nft_chain *old, const struct nft_chain *new)
+/* Each new rule goes before the next that stays. OLD NULL: all are new. */
+static int add_rules(struct nft_batch *b, const struct nft_chain *old, const struct nft_chain *new,
+		     const size_t *match)
 {
-	size_t head = 0, tail = 0;
-	uint64_t before = 0;
 	int rc = 0;
 
-	if (old) {
-		common_ends(old, new, &head, &tail);
-		before = tail ? old->rules[old->n_rules - tail].handle : 0;
+	for (size_t j = 0; j < new->n_rules && !rc; j++) {
+		uint64_t before = 0;
+
+		if (old && match[j] != NFT_NO_MATCH)
+			continue;
+		for (size_t k = j + 1; old && k < new->n_rules && !before; k++)
+			if (match[k] != NFT_NO_MATCH)
+				before = old->rules[match[k]].handle;
+		rc = put_rule(b, new, &new->rules[j], before);
 	}
-	for (size_t i = head; i < new->n_rules - tail && !rc; i++)
-		rc = put_rule(b, new, &new->rules[i], before);
+	return rc;
+}
+
+/* FN for one chain, with what stays of it. */
+static int with_match(struct nft_batch *b, const struct nft_chain *old, const struct nft_chain *new,
+		      int (*fn)(struct nft_batch *, const struct nft_chain *, const struct nft_chain *,
+				const size_t *))
+{
+	size_t *match = NULL;
+	int rc = 0;
+
+	if (old && new) {
+		match = calloc(new->n_rules + 1, sizeof(*match));
+		rc = match ? nft_chain_match(old, new, match) : -ENOMEM;
+	}
+	if (!rc)
+		rc = fn(b, old, new, match);
+	free(match);
 	return rc;
 }
 
@@ -292,7 +309,7 @@ static int write_deletions(struct nft_batch *b, const struct nft_table *old, con
 	int rc = 0;
 
 	for (size_t i = 0; i < old->n_chains && !rc; i++)
-		rc = delete_rules(b, &old->chains[i], nft_table_chain(new, old->chains[i].name));
+		rc = with_match(b, &old->chains[i], nft_table_chain(new, old->chains[i].name), delete_rules);
 	for (size_t i = 0; i < old->n_chains && !rc; i++)
 		if (!nft_table_chain(new, old->chains[i].name))
 			rc = put_chain(b, NFT_MSG_DELCHAIN, &old->chains[i]);
@@ -318,7 +335,7 @@ static int write_additions(struct nft_batch *b, const struct nft_table *old, con
 		if (!nft_table_chain(old, new->chains[i].name))
 			rc = put_chain(b, NFT_MSG_NEWCHAIN, &new->chains[i]);
 	for (size_t i = 0; i < new->n_chains && !rc; i++)
-		rc = add_rules(b, nft_table_chain(old, new->chains[i].name), &new->chains[i]);
+		rc = with_match(b, nft_table_chain(old, new->chains[i].name), &new->chains[i], add_rules);
 	return rc;
 }
 

@@ -164,6 +164,13 @@ bool nft_rule_equal(const struct nft_rule *a, const struct nft_rule *b);
 bool nft_chain_equal(const struct nft_chain *a, const struct nft_chain *b);
 
 /*
+ * MATCH[j] (new->n_rules entries) is the old rule that new rule j is, or NFT_NO_MATCH: in order, and as many
+ * as can be, so that their counters go on. 0 or -ENOMEM.
+ */
+#define NFT_NO_MATCH ((size_t)-1)
+int nft_chain_match(const struct nft_chain *old, const struct nft_chain *new, size_t *match);
+
+/*
  * Walk the difference of two sets of one shape: FN is called with DEL for a record only in OLD, without for
  * one only in NEW. A changed value is a deletion and an addition of its key. OLD may be NULL.
  */
