@@ -104,15 +104,15 @@ static void ask(struct pair *x, struct peer *from, struct peer *to, bool there, 
 	struct peer_packet p = {.type = PEER_REQUEST, .nonce = x->nonce++, .size = 60, .mtu = 1400};
 
 	p.heard_ms = peer_heard_ago(from, x->now);
-	peer_sent(from, PEER_AGENT, p.nonce, x->now);
+	peer_sent(from, PEER_AGENT, p.nonce, x->now * 1000);
 	if (!there)
 		return;
-	assert_true(peer_take(to, &p, false, x->now + DELAY));
+	assert_true(peer_take(to, &p, false, (x->now + DELAY) * 1000));
 	p.type = PEER_REPLY;
 	p.mtu = 1400;
 	p.heard_ms = peer_heard_ago(to, x->now + DELAY);
 	if (back)
-		assert_true(peer_take(from, &p, false, x->now + 2 * DELAY));
+		assert_true(peer_take(from, &p, false, (x->now + 2 * DELAY) * 1000));
 }
 
 static void step(struct pair *x)
@@ -121,14 +121,15 @@ static void step(struct pair *x)
 		if (x->b_agent)
 			ask(x, &x->a, &x->b, x->a_to_b, x->b_to_a);
 		else {
-			peer_sent(&x->a, PEER_AGENT, x->nonce++, x->now);
+			peer_sent(&x->a, PEER_AGENT, x->nonce++, x->now * 1000);
 			if (x->a_to_b && x->b_to_a && x->b_echo)
 				peer_refused(&x->a, x->now + 2 * DELAY);
 		}
 		if (peer_wants_echo(&x->a, x->now)) {
-			peer_sent(&x->a, PEER_ECHO, x->nonce, x->now);
+			peer_sent(&x->a, PEER_ECHO, x->nonce, x->now * 1000);
 			if (x->a_to_b && x->b_to_a && x->b_echo)
-				assert_true(peer_take_echo(&x->a, x->nonce, false, x->now + 2 * DELAY));
+				assert_true(
+					peer_take_echo(&x->a, x->nonce, false, (x->now + 2 * DELAY) * 1000));
 			x->nonce++;
 		}
 		x->due_a += peer_interval(&x->a);
@@ -265,12 +266,12 @@ static void test_forged_replies_change_nothing(void **state)
 	struct peer_packet r = {.type = PEER_REPLY, .nonce = 77, .size = 60, .mtu = 600};
 
 	peer_init(&p, 1000);
-	assert_false(peer_take(&p, &r, false, 1100));
-	assert_false(peer_take_echo(&p, 77, false, 1100));
+	assert_false(peer_take(&p, &r, false, 1100000));
+	assert_false(peer_take_echo(&p, 77, false, 1100000));
 	assert_true(peer_last_heard(&p) < 0);
 	assert_int_equal(p.reverse_mtu, 0);
 	/* The caller's own, of a larger size. */
-	assert_false(peer_take(&p, &r, true, 1100));
+	assert_false(peer_take(&p, &r, true, 1100000));
 	assert_int_equal(peer_last_heard(&p), 1100);
 }
 
@@ -284,6 +285,18 @@ static void test_haste_ends(void **state)
 		peer_sent(&p, PEER_AGENT, (uint64_t)i + 1, i);
 	}
 	assert_int_equal(peer_interval(&p), PEER_INTERVAL_MS);
+}
+
+static void test_budget(void **state)
+{
+	struct peer_budget b = {0};
+	int n = 0;
+
+	for (int64_t ms = 5000; ms < 7000; ms++)
+		for (int i = 0; i < 10; i++)
+			n += peer_budget_take(&b, ms);
+	assert_in_range(n, 2 * PEER_RATE, 2 * PEER_RATE + PEER_BURST);
+	assert_true(peer_budget_take(&b, 8000));
 }
 
 int main(void)
@@ -300,6 +313,7 @@ int main(void)
 		cmocka_unit_test(test_peer_without_agent),
 		cmocka_unit_test(test_forged_replies_change_nothing),
 		cmocka_unit_test(test_haste_ends),
+		cmocka_unit_test(test_budget),
 	};
 
 	return cmocka_run_group_tests_name("peer", tests, NULL, NULL);

@@ -37,11 +37,11 @@ bool peer_wants_echo(const struct peer *p, int64_t now_ms)
 	return !peer_has_agent(p, now_ms);
 }
 
-void peer_sent(struct peer *p, enum peer_channel channel, uint64_t nonce, int64_t now_ms)
+void peer_sent(struct peer *p, enum peer_channel channel, uint64_t nonce, int64_t now_us)
 {
 	struct peer_probe *probe = &p->probes[p->next];
 
-	*probe = (struct peer_probe){.nonce = nonce, .sent_ms = now_ms, .channel = channel};
+	*probe = (struct peer_probe){.nonce = nonce, .sent_us = now_us, .channel = channel};
 	p->next = (p->next + 1) % PEER_WINDOW;
 	if (p->n_probes < PEER_WINDOW)
 		p->n_probes++;
@@ -57,9 +57,9 @@ uint32_t peer_heard_ago(const struct peer *p, int64_t now_ms)
 	return ago > 0 ? (uint32_t)ago : 0;
 }
 
-static void take_rtt(struct peer *p, enum peer_channel channel, int64_t rtt_ms)
+static void take_rtt(struct peer *p, enum peer_channel channel, int64_t rtt_us)
 {
-	double sample = rtt_ms > 0 ? (double)rtt_ms : 0;
+	double sample = rtt_us > 0 ? (double)rtt_us / 1000.0 : 0;
 
 	if (p->rtt_ms < 0 || p->rtt_source != channel)
 		p->rtt_ms = sample;
@@ -69,25 +69,26 @@ static void take_rtt(struct peer *p, enum peer_channel channel, int64_t rtt_ms)
 }
 
 /* The small probe of that nonce, now answered; false when there is none, or it was answered before. */
-static bool answer(struct peer *p, enum peer_channel channel, uint64_t nonce, int64_t now_ms)
+static bool answer(struct peer *p, enum peer_channel channel, uint64_t nonce, int64_t now_us)
 {
 	for (unsigned i = 0; i < p->n_probes; i++) {
 		struct peer_probe *probe = &p->probes[i];
 
 		if (probe->nonce != nonce || probe->channel != channel)
 			continue;
-		if (!probe->answered && now_ms - probe->sent_ms <= PEER_LATE_MS) {
+		if (!probe->answered && now_us - probe->sent_us <= PEER_LATE_MS * 1000) {
 			probe->answered = true;
-			take_rtt(p, channel, now_ms - probe->sent_ms);
+			take_rtt(p, channel, now_us - probe->sent_us);
 		}
 		return true;
 	}
 	return false;
 }
 
-bool peer_take(struct peer *p, const struct peer_packet *packet, bool known_nonce, int64_t now_ms)
+bool peer_take(struct peer *p, const struct peer_packet *packet, bool known_nonce, int64_t now_us)
 {
-	bool small = packet->type == PEER_REPLY && answer(p, PEER_AGENT, packet->nonce, now_ms);
+	bool small = packet->type == PEER_REPLY && answer(p, PEER_AGENT, packet->nonce, now_us);
+	int64_t now_ms = now_us / 1000;
 
 	if (packet->type == PEER_REPLY && !small && !known_nonce)
 		return false;
@@ -100,13 +101,13 @@ bool peer_take(struct peer *p, const struct peer_packet *packet, bool known_nonc
 	return packet->type == PEER_REQUEST || small;
 }
 
-bool peer_take_echo(struct peer *p, uint64_t nonce, bool known_nonce, int64_t now_ms)
+bool peer_take_echo(struct peer *p, uint64_t nonce, bool known_nonce, int64_t now_us)
 {
-	bool small = answer(p, PEER_ECHO, nonce, now_ms);
+	bool small = answer(p, PEER_ECHO, nonce, now_us);
 
 	if (!small && !known_nonce)
 		return false;
-	p->echo_ms = now_ms;
+	p->echo_ms = now_us / 1000;
 	return small;
 }
 
@@ -153,10 +154,7 @@ enum peer_verdict peer_verdict(const struct peer *p, int64_t now_ms)
 
 int peer_loss_percent(const struct peer *p, int64_t now_ms)
 {
-	enum peer_channel channel =
-		p->agent_ms >= 0 && p->refused_ms < p->agent_ms && p->agent_ms + PEER_WORD_MS >= now_ms
-			? PEER_AGENT
-			: PEER_ECHO;
+	enum peer_channel channel = peer_has_agent(p, now_ms) ? PEER_AGENT : PEER_ECHO;
 	int judged = 0, lost = 0;
 
 	for (unsigned i = 0; i < p->n_probes; i++) {
@@ -166,10 +164,24 @@ int peer_loss_percent(const struct peer *p, int64_t now_ms)
 			continue;
 		if (probe->answered) {
 			judged++;
-		} else if (now_ms - probe->sent_ms > PEER_LATE_MS) {
+		} else if (now_ms - probe->sent_us / 1000 > PEER_LATE_MS) {
 			judged++;
 			lost++;
 		}
 	}
 	return judged ? lost * 100 / judged : -1;
+}
+
+bool peer_budget_take(struct peer_budget *b, int64_t now_ms)
+{
+	int64_t back = (now_ms - b->since_ms) * PEER_RATE / 1000;
+
+	if (back > 0) {
+		b->spent = back < b->spent ? b->spent - (uint32_t)back : 0;
+		b->since_ms = now_ms;
+	}
+	if (b->spent >= PEER_BURST)
+		return false;
+	b->spent++;
+	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is known of the other end of one tunnel: whether it hears us and we hear it, how far away it is, how
- * much gets lost. Pure: times are arguments, in ms of one clock that never goes back.
+ * much gets lost. Pure: times are arguments, in ms or µs (by their names) of one clock that never goes back.
  *
  * Two agents tell each other in every packet how long ago they last heard the other, so that each knows both
  * directions. One end that hears nothing at all knows of the other direction only what the peer's last word
@@ -42,7 +42,7 @@ enum peer_truth { PEER_FALSE, PEER_TRUE, PEER_UNSURE };
 
 struct peer_probe {
 	uint64_t nonce;
-	int64_t sent_ms;
+	int64_t sent_us;
 	enum peer_channel channel;
 	bool answered;
 };
@@ -67,7 +67,7 @@ int64_t peer_interval(const struct peer *p);
 /* Whether the small probe of now goes out as an echo request as well. */
 bool peer_wants_echo(const struct peer *p, int64_t now_ms);
 /* A small probe goes out. NONCE is not to be guessed. */
-void peer_sent(struct peer *p, enum peer_channel channel, uint64_t nonce, int64_t now_ms);
+void peer_sent(struct peer *p, enum peer_channel channel, uint64_t nonce, int64_t now_us);
 
 /* What the next packet to the peer says. */
 uint32_t peer_heard_ago(const struct peer *p, int64_t now_ms);
@@ -77,11 +77,23 @@ uint32_t peer_heard_ago(const struct peer *p, int64_t now_ms);
  * one that nobody asked for; KNOWN_NONCE says that the caller sent it. A reply that nobody asked for changes
  * nothing.
  */
-bool peer_take(struct peer *p, const struct peer_packet *packet, bool known_nonce, int64_t now_ms);
+bool peer_take(struct peer *p, const struct peer_packet *packet, bool known_nonce, int64_t now_us);
 /* An echo came back. False when no small probe has the nonce. */
-bool peer_take_echo(struct peer *p, uint64_t nonce, bool known_nonce, int64_t now_ms);
+bool peer_take_echo(struct peer *p, uint64_t nonce, bool known_nonce, int64_t now_us);
 /* The peer's host says that nobody listens on the probe port. */
 void peer_refused(struct peer *p, int64_t now_ms);
+
+/*
+ * What a peer may cost us: replies are sent at this rate at most, and PEER_BURST at once. A search of the
+ * largest range takes a few hundred.
+ */
+enum { PEER_RATE = 1000, PEER_BURST = 400 };
+struct peer_budget {
+	int64_t since_ms;
+	uint32_t spent;
+};
+/* True, and one more spent, while there is something left. */
+bool peer_budget_take(struct peer_budget *b, int64_t now_ms);
 
 /* Whether an agent is there, as far as is known. */
 bool peer_has_agent(const struct peer *p, int64_t now_ms);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vgw/model/peer_path.h"
+
+#include <string.h>
+
+void path_init(struct peer_path *p, int64_t now_ms)
+{
+	memset(p, 0, sizeof(*p));
+	p->pmtud = PMTU_UNKNOWN;
+	p->measured_ms = -1;
+	path_changed(p, now_ms);
+}
+
+static void search_at(struct peer_path *p, int64_t when_ms)
+{
+	if (!p->search_due || p->search_ms > when_ms)
+		p->search_ms = when_ms;
+	p->search_due = true;
+}
+
+void path_changed(struct peer_path *p, int64_t now_ms)
+{
+	search_at(p, now_ms);
+}
+
+void path_reported(struct peer_path *p, uint32_t size, int64_t now_ms)
+{
+	/* Of what is larger than we use it is known already. */
+	if (p->searching || !p->mtu || size > p->mtu)
+		return;
+	search_at(p, p->measured_ms + PATH_REPORT_MS > now_ms ? p->measured_ms + PATH_REPORT_MS : now_ms);
+}
+
+enum path_task path_next(struct peer_path *p, int64_t now_ms)
+{
+	if (p->searching)
+		return PATH_NOTHING;
+	if (p->search_due && now_ms >= p->search_ms)
+		return PATH_SEARCH;
+	if (!p->mtu)
+		return PATH_NOTHING;
+	if (!p->at_ceiling && now_ms >= p->raise_ms)
+		return PATH_SEARCH;
+	if (!p->awaiting)
+		return now_ms >= p->confirm_ms ? PATH_CONFIRM : PATH_NOTHING;
+	if (now_ms < p->confirm_ms + PATH_MISS_MS)
+		return PATH_NOTHING;
+	p->awaiting = false;
+	if (++p->misses < PATH_MISSES)
+		return PATH_CONFIRM;
+	p->misses = 0;
+	return PATH_SEARCH;
+}
+
+void path_confirm_sent(struct peer_path *p, uint64_t nonce, int64_t now_ms)
+{
+	p->nonce = nonce;
+	p->awaiting = true;
+	p->confirm_ms = now_ms;
+}
+
+bool path_confirmed(struct peer_path *p, uint64_t nonce, int64_t now_ms)
+{
+	if (!p->awaiting || nonce != p->nonce)
+		return false;
+	p->awaiting = false;
+	p->misses = 0;
+	p->confirm_ms = now_ms + PATH_CONFIRM_MS;
+	p->measured_ms = now_ms;
+	return true;
+}
+
+void path_search_started(struct peer_path *p)
+{
+	p->searching = true;
+	p->search_due = false;
+	p->awaiting = false;
+}
+
+bool path_search_ended(struct peer_path *p, const struct pmtu_search_result *result, int64_t now_ms)
+{
+	bool changed;
+
+	p->searching = false;
+	p->misses = 0;
+	p->confirm_ms = now_ms + PATH_CONFIRM_MS;
+	p->raise_ms = now_ms + PATH_RAISE_MS;
+	if (!result->mtu) {
+		search_at(p, now_ms + PATH_RETRY_MS);
+		return false;
+	}
+	changed = result->mtu != p->mtu || result->pmtud != p->pmtud;
+	p->mtu = result->mtu;
+	p->pmtud = result->pmtud;
+	p->at_ceiling = result->at_ceiling;
+	p->measured_ms = now_ms;
+	return changed;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When to measure the path MTU of one tunnel, and what is known of it. Pure: times in ms of one clock.
+ *
+ * A value once measured is confirmed every PATH_CONFIRM_MS by one packet of just that size. Two of those in
+ * a row that are lost, while the peer answers small ones, start a new search at once. Upwards is looked
+ * seldom, and when something says that the path has changed.
+ */
+#ifndef VGW_MODEL_PEER_PATH_H
+#define VGW_MODEL_PEER_PATH_H
+
+#include "vgw/model/pmtu_search.h"
+
+enum {
+	PATH_CONFIRM_MS = 5000,
+	PATH_MISS_MS = 1000, /* without an answer for so long: a miss */
+	PATH_MISSES = 2,
+	PATH_RAISE_MS = 180000, /* between searches above a value that something limits */
+	PATH_RETRY_MS = 10000,	/* after a search without a result */
+	PATH_REPORT_MS = 2000,	/* reports of routers start at most one search in so long */
+};
+
+enum path_task { PATH_NOTHING, PATH_CONFIRM, PATH_SEARCH };
+
+struct peer_path {
+	uint32_t mtu; /* bytes of the IP packet; 0 not measured */
+	enum pmtu_verdict pmtud;
+	int64_t measured_ms;
+	bool at_ceiling; /* nothing larger could be tried: there is nothing to look for above */
+
+	bool searching, awaiting;
+	bool search_due; /* at search_ms */
+	int64_t search_ms, confirm_ms, raise_ms;
+	uint64_t nonce; /* of the confirmation under way */
+	unsigned misses;
+};
+
+/* Nothing known: a search is due at once. */
+void path_init(struct peer_path *p, int64_t now_ms);
+/* Search at once: the link is another one, or has another MTU. What is known holds until the result. */
+void path_changed(struct peer_path *p, int64_t now_ms);
+/* A router or the kernel says that a packet of SIZE was too big. */
+void path_reported(struct peer_path *p, uint32_t size, int64_t now_ms);
+
+/* What is due now; a miss is counted on the way. PATH_NOTHING while a search runs. */
+enum path_task path_next(struct peer_path *p, int64_t now_ms);
+void path_confirm_sent(struct peer_path *p, uint64_t nonce, int64_t now_ms);
+/* True when NONCE was the confirmation's. */
+bool path_confirmed(struct peer_path *p, uint64_t nonce, int64_t now_ms);
+void path_search_started(struct peer_path *p);
+/* RESULT as of PMTU_SEARCH_DONE or _UNKNOWN. True when mtu or pmtud is another. */
+bool path_search_ended(struct peer_path *p, const struct pmtu_search_result *result, int64_t now_ms);
+
+#endif
