@@ -104,14 +104,17 @@ struct pmtu_search {
 	size_t n_flight, n_lost, n_queue;
 
 	/* A verification: the size above `low` many times, packets of `low` between and after them. */
-	bool verifying, heard_floor, heard_low, heard_tail;
-	uint32_t tail_id; /* the first packet of the tail: what comes back of it was sent after the others */
-	size_t tail;	  /* how many packets it has */
-	uint32_t voids;	  /* verifications in a row that showed nothing */
+	bool verifying, heard_floor, heard_tail;
+	uint32_t first_id; /* its first packet */
+	uint32_t tail_id;  /* the first of the tail: what comes back of it was sent after the others */
+	size_t tail;	   /* how many packets the tail has */
+	uint32_t n_low, heard_low; /* packets of `low`: sent and come back */
+	uint32_t voids;		   /* verifications in a row that showed nothing */
 
 	int64_t started_us, ended_us, next_send_us, gap_us, knock_us;
 	int64_t srtt_us, rttvar_us;
 	uint32_t knocks, sent, replies, fit, fit_lost, rounds;
+	uint32_t calm_fit, calm_lost; /* the last two when the pace was last changed */
 };
 
 /* -- the interface -- */
