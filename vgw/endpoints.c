@@ -11,6 +11,7 @@
 #include "netcfg/base/log.h"
 #include "vgw/model/json_reader.h"
 #include "vgw/model/json_writer.h"
+#include "vgw/model/metrics.h"
 #include "vgw/model/spec.h"
 
 /* The longest a poll may wait: below the connection's own idle time. */
@@ -328,6 +329,17 @@ static void put_client_ca(struct endpoints *e, struct control_request *req)
 		control_reply(req, 200, "application/json", NULL, "{}", 2);
 }
 
+static void get_metrics(struct endpoints *e, struct control_request *req)
+{
+	size_t len;
+	const char *text = gateway_metrics(e->g, &len);
+
+	if (!len)
+		control_reply_problem(req, 500, "OutOfMemory", "the metrics cannot be written", NULL);
+	else
+		control_reply(req, 200, METRICS_TYPE, NULL, text, len);
+}
+
 static void get_livez(struct endpoints *e, struct control_request *req)
 {
 	control_reply(req, 200, "text/plain", NULL, "ok", 2);
@@ -355,6 +367,7 @@ static const struct endpoint {
 	{"/v1/spec/confirm", "POST", post_confirm},
 	{"/v1/certificate", "PUT", put_certificate},
 	{"/v1/client-ca", "PUT", put_client_ca},
+	{"/metrics", "GET", get_metrics},
 	{"/livez", "GET", get_livez},
 	{"/readyz", "GET", get_readyz},
 };

@@ -45,6 +45,7 @@ static void on_event(struct ev_loop *loop, ev_io *w, int revents)
 		g->event_ms = clock_mono_ms();
 	if (report.bits & MONITOR_TABLE)
 		g->table_dirty = true;
+	gateway_metrics_tampered(g, report.table_changes);
 	if (report.table_by[0])
 		memcpy(g->table_by, report.table_by, sizeof(g->table_by));
 	if (report.route_by[0])
@@ -128,7 +129,11 @@ int gateway_new(struct ev_loop *loop, const struct config *config, struct gatewa
 	gateway_confirm_init(g);
 	g->soon.data = g->tick.data = g;
 	gateway_status_init(g);
-	rc = open_all(g, err);
+	rc = gateway_metrics_open(g);
+	if (rc)
+		vgw_err_set(err, rc, "OutOfMemory", "metrics", "no memory");
+	else
+		rc = open_all(g, err);
 	if (rc) {
 		gateway_free(g);
 		return rc;
@@ -154,6 +159,7 @@ void gateway_free(struct gateway *g)
 	ev_timer_stop(g->loop, &g->touch);
 	gateway_confirm_stop(g);
 	gateway_flows_close(g);
+	gateway_metrics_close(g);
 	checker_free(g->checker);
 	monitor_close(g->monitor);
 	host_view_free(&g->view);
@@ -174,6 +180,8 @@ int64_t gateway_overdue_ms(const struct gateway *g)
 
 void gateway_set_server(struct gateway *g, const struct control_server *server)
 {
+	if (server != g->server)
+		gateway_metrics_server_ends(g);
 	g->server = server;
 	gateway_touch(g);
 }

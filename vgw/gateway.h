@@ -43,6 +43,8 @@ void gateway_on_revision(struct gateway *g, void (*fn)(void *ctx), void *ctx);
 int64_t gateway_revision(struct gateway *g);
 /* The status document; valid until the next call or loop turn. */
 const char *gateway_status(struct gateway *g, size_t *len);
+/* The metrics' text (model/metrics.h); valid until the next call. Empty when memory is out. */
+const char *gateway_metrics(struct gateway *g, size_t *len);
 /* True when Ready; else REASON gets why. */
 bool gateway_ready(struct gateway *g, struct buf *reason);
 /* By how many ms the most overdue check is late. */

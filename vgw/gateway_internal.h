@@ -79,6 +79,7 @@ struct gateway {
 	char boot_id[40], kernel[72];
 	void (*on_revision)(void *ctx);
 	void *on_revision_ctx;
+	struct gateway_metrics *metrics;
 };
 
 /*
@@ -103,6 +104,14 @@ int gateway_flows_open(struct gateway *g, struct vgw_err *err);
 void gateway_flows_close(struct gateway *g);
 /* Reap what is due, now that the rules have sent new flows elsewhere. */
 void gateway_flows_reap(struct gateway *g);
+
+/* What is counted for the metrics alone: gateway_metrics.c. */
+int gateway_metrics_open(struct gateway *g);
+void gateway_metrics_close(struct gateway *g);
+/* N transactions of others touched our table. */
+void gateway_metrics_tampered(struct gateway *g, unsigned n);
+/* The server is about to go: what it has answered stays counted. */
+void gateway_metrics_server_ends(struct gateway *g);
 
 struct gateway_dispute *gateway_dispute(struct gateway *g, const char *object);
 void gateway_link_object(const char *name, char out[GATEWAY_OBJECT]);

@@ -256,7 +256,11 @@ int gateway_delete(struct gateway *g, struct buf *lines, struct vgw_err *err)
 	memset(&g->wanted_table, 0, sizeof(g->wanted_table));
 	memset(&g->apply_err, 0, sizeof(g->apply_err));
 	g->in_sync = false;
-	g->n_disputes = 0;
+	/* Disputes are forgotten, but not how often something was put back: that is a counter. */
+	for (size_t i = 0; i < g->n_disputes; i++) {
+		g->disputes[i].fight = (struct fight){.repairs = g->disputes[i].fight.repairs};
+		g->disputes[i].out_of_range = false;
+	}
 	store_record_free(&g->record);
 	rc2 = store_clear(&g->store, err);
 	gateway_touch(g);
