@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steady streams of new connections to several beacons at once: streams.py PER_SECOND SECONDS TIMEOUT NAME=ADDRESS=PORT...
 
-It ends by itself, or earlier when told to (SIGTERM), and prints for each name {"ok", "failed", "cut", "slowest", "by"}.
+It ends by itself, or earlier when told to (SIGTERM), and prints for each name {"ok", "failed", "cut", "slowest", "late", "by"}.
 failed: not established within the time-out. cut: established, then lost before the beacon's line was there; no new
-connection any more. slowest: of those that were established, in seconds.
+connection any more. slowest: of those that were established, in seconds. late: how late a connection was begun at worst,
+which says how busy the machine was.
 """
 
 import asyncio
@@ -48,6 +49,7 @@ async def stream(phase, address, port, rate, seconds, timeout, result, done):
     begin, number, running = time.monotonic() + phase, 0, set()
     while not done.is_set() and time.monotonic() - begin < min(seconds, LIMIT):
         await asyncio.sleep(max(0.0, begin + number / rate - time.monotonic()))
+        result["late"] = max(result["late"], time.monotonic() - begin - number / rate)
         task = asyncio.create_task(connect(address, port, timeout, result))
         running.add(task)
         task.add_done_callback(running.discard)
@@ -59,7 +61,7 @@ async def stream(phase, address, port, rate, seconds, timeout, result, done):
 async def main():
     rate, seconds, timeout = (float(word) for word in sys.argv[1:4])
     targets = [word.split("=") for word in sys.argv[4:]]
-    results = {name: {"ok": 0, "failed": Counter(), "cut": Counter(), "slowest": 0.0, "by": Counter()}
+    results = {name: {"ok": 0, "failed": Counter(), "cut": Counter(), "slowest": 0.0, "late": 0.0, "by": Counter()}
                for name, _, _ in targets}
     done = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, done.set)
