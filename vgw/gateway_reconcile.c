@@ -75,6 +75,8 @@ static bool tables_equal(const struct nft_table *a, const struct nft_table *b)
 	if (a->present != b->present || a->owned != b->owned || a->n_sets != b->n_sets ||
 	    a->n_chains != b->n_chains)
 		return false;
+	if (!nft_table_retry_equal(b, a))
+		return false;
 	for (size_t i = 0; i < a->n_sets; i++)
 		if (!nft_set_equal(&a->sets[i], &b->sets[i]))
 			return false;

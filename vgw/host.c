@@ -2,6 +2,7 @@
 #include "vgw/host.h"
 
 #include <errno.h>
+#include <linux/netfilter/nfnetlink_cttimeout.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,6 +254,32 @@ static int observe_values(struct host_view *v, const struct spec *spec, const st
 	return 0;
 }
 
+/* Where the kernel has no such setting, its object keeps what it was made with. */
+static void read_tcp_timeouts(uint32_t out[NFT_TCP_TIMEOUTS])
+{
+	static const char *const states[NFT_TCP_TIMEOUTS] = {
+		[CTA_TIMEOUT_TCP_SYN_RECV - 1] = "syn_recv",
+		[CTA_TIMEOUT_TCP_ESTABLISHED - 1] = "established",
+		[CTA_TIMEOUT_TCP_FIN_WAIT - 1] = "fin_wait",
+		[CTA_TIMEOUT_TCP_CLOSE_WAIT - 1] = "close_wait",
+		[CTA_TIMEOUT_TCP_LAST_ACK - 1] = "last_ack",
+		[CTA_TIMEOUT_TCP_TIME_WAIT - 1] = "time_wait",
+		[CTA_TIMEOUT_TCP_CLOSE - 1] = "close",
+		[CTA_TIMEOUT_TCP_RETRANS - 1] = "max_retrans",
+		[CTA_TIMEOUT_TCP_UNACK - 1] = "unacknowledged",
+	};
+	char name[NS_SYSCTL_NAME], value[NS_SYSCTL_VALUE];
+
+	for (int i = 0; i < NFT_TCP_TIMEOUTS; i++) {
+		out[i] = 0;
+		if (!states[i])
+			continue;
+		snprintf(name, sizeof(name), "net/netfilter/nf_conntrack_tcp_timeout_%s", states[i]);
+		if (sysctl_read(name, value) == 0)
+			out[i] = (uint32_t)strtoul(value, NULL, 10);
+	}
+}
+
 int host_look(struct host *h, const struct spec *spec, const struct plan_recorded *record,
 	      const struct nft_table *table, struct host_view *out, struct vgw_err *err)
 {
@@ -269,6 +296,7 @@ int host_look(struct host *h, const struct spec *spec, const struct plan_recorde
 		out->observed.table = *table;
 	if (rc)
 		goto fail;
+	read_tcp_timeouts(h->features.tcp_timeouts);
 	find_interfaces(h, spec, out);
 	if (spec)
 		find_external(out, spec);

@@ -98,7 +98,7 @@ static int put_set(struct nft_batch *b, const struct nft_set *s, uint32_t id)
 }
 
 /* linux/netfilter/nfnetlink_cttimeout.h: what is not given is copied from the sysctls as they are now. */
-void nft_put_retry_object(struct nft_batch *b, const char *table)
+void nft_put_retry_object(struct nft_batch *b, const char *table, const uint32_t timeouts[NFT_TCP_TIMEOUTS])
 {
 	struct nlmsghdr *nlh =
 		nft_batch_message(b, NFT_MSG_NEWOBJ, NLM_F_CREATE, "ct timeout " NFT_RETRY_OBJECT);
@@ -111,7 +111,9 @@ void nft_put_retry_object(struct nft_batch *b, const char *table)
 	mnl_attr_put_u16(nlh, NFTA_CT_TIMEOUT_L3PROTO, htons(NFPROTO_INET));
 	mnl_attr_put_u8(nlh, NFTA_CT_TIMEOUT_L4PROTO, IPPROTO_TCP);
 	policy = mnl_attr_nest_start(nlh, NFTA_CT_TIMEOUT_DATA);
-	mnl_attr_put_u32(nlh, CTA_TIMEOUT_TCP_SYN_SENT, htonl(NFT_RETRY_SYN_S));
+	for (int i = 0; i < NFT_TCP_TIMEOUTS; i++)
+		if (timeouts[i])
+			mnl_attr_put_u32(nlh, (uint16_t)(i + 1), htonl(timeouts[i]));
 	mnl_attr_nest_end(nlh, policy);
 	mnl_attr_nest_end(nlh, data);
 	nft_batch_push(b, nlh);
@@ -290,6 +292,9 @@ static bool must_replace(const struct nft_table *old, const struct nft_table *ne
 		return true;
 	if (!new->owned && old->persist)
 		return true;
+	/* An object in use cannot be changed either. */
+	if (old->retry_object && !nft_table_retry_equal(new, old))
+		return true;
 	for (size_t i = 0; i < old->n_sets; i++)
 		if (old->sets[i].foreign)
 			return true;
@@ -321,7 +326,7 @@ static int write_additions(struct nft_batch *b, const struct nft_table *old, con
 	int rc = 0;
 
 	if (new->retry_object && !old->retry_object)
-		nft_put_retry_object(b, NFT_TABLE_NAME);
+		nft_put_retry_object(b, NFT_TABLE_NAME, new->retry_timeouts);
 
 	for (size_t i = 0; i < new->n_sets && !rc; i++) {
 		const struct nft_set *o = nft_table_set(old, new->sets[i].name);

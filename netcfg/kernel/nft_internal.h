@@ -35,8 +35,8 @@ void nft_batch_push(struct nft_batch *b, struct nlmsghdr *nlh);
 int nft_batch_send(struct nft_batch *b, bool commit, struct vgw_err *err);
 void nft_batch_free(struct nft_batch *b);
 
-/* Writes the time-out object into TABLE. */
-void nft_put_retry_object(struct nft_batch *b, const char *table);
+/* Writes the time-out object into TABLE; TIMEOUTS by state, those of 0 left to the kernel. */
+void nft_put_retry_object(struct nft_batch *b, const char *table, const uint32_t timeouts[NFT_TCP_TIMEOUTS]);
 
 /* A dump or get request; CB sees each message. -EINTR when it was interrupted by a change. */
 int nft_request(struct nft *n, struct nlmsghdr *nlh, mnl_cb_t cb, void *ctx);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads our table back: the table, its sets and elements, its chains and rules. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <libnftnl/chain.h>
@@ -308,11 +309,29 @@ static int dump(struct observer *o, uint16_t type, uint16_t table_attr, mnl_cb_t
 	return o->rc ? o->rc : rc;
 }
 
+static void take_timeouts(const struct nlattr *data, uint32_t *out)
+{
+	const struct nlattr *a, *state;
+
+	mnl_attr_for_each_nested(a, data)
+	{
+		if (mnl_attr_get_type(a) != NFTA_CT_TIMEOUT_DATA)
+			continue;
+		mnl_attr_for_each_nested(state, a)
+		{
+			uint16_t type = mnl_attr_get_type(state);
+
+			if (type >= 1 && type <= NFT_TCP_TIMEOUTS && mnl_attr_get_payload_len(state) == 4)
+				out[type - 1] = ntohl(mnl_attr_get_u32(state));
+		}
+	}
+}
+
 static int object_cb(const struct nlmsghdr *nlh, void *data)
 {
 	struct observer *o = data;
+	const struct nlattr *a, *content = NULL;
 	const char *table = "", *name = "";
-	const struct nlattr *a;
 
 	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg))
 	{
@@ -320,8 +339,14 @@ static int object_cb(const struct nlmsghdr *nlh, void *data)
 			table = mnl_attr_get_str(a);
 		else if (mnl_attr_get_type(a) == NFTA_OBJ_NAME)
 			name = mnl_attr_get_str(a);
+		else if (mnl_attr_get_type(a) == NFTA_OBJ_DATA)
+			content = a;
 	}
-	o->table->retry_object |= !strcmp(table, NFT_TABLE_NAME) && !strcmp(name, NFT_RETRY_OBJECT);
+	if (strcmp(table, NFT_TABLE_NAME) || strcmp(name, NFT_RETRY_OBJECT))
+		return MNL_CB_OK;
+	o->table->retry_object = true;
+	if (content)
+		take_timeouts(content, o->table->retry_timeouts);
 	return MNL_CB_OK;
 }
 

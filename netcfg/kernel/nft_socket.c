@@ -259,13 +259,14 @@ static int probe_rule(struct nft_batch *b, const struct nx *x)
 
 static int probe_one(struct nft *n, uint32_t table_flags, const struct nx *x, struct vgw_err *err)
 {
+	static const uint32_t syn_sent[NFT_TCP_TIMEOUTS] = {NFT_RETRY_SYN_S};
 	struct nft_batch b;
 	int rc = nft_batch_begin(&b, n);
 
 	if (!rc)
 		rc = probe_table(&b, table_flags);
 	if (!rc && x && x->kind == NX_OBJECT)
-		nft_put_retry_object(&b, PROBE_TABLE);
+		nft_put_retry_object(&b, PROBE_TABLE, syn_sent);
 	if (!rc && x)
 		rc = probe_rule(&b, x);
 	if (!rc)

@@ -276,8 +276,8 @@ static void plan_sets(struct planner *p)
 {
 	const struct nft_table *want = &p->out->table, *have = &p->observed->table;
 
-	if (want->retry_object && !have->retry_object) {
-		add_opf(p, PLAN_NFT, "+ ct timeout %s", NFT_RETRY_OBJECT);
+	if (!nft_table_retry_equal(want, have)) {
+		add_opf(p, PLAN_NFT, "%c ct timeout %s", have->retry_object ? '~' : '+', NFT_RETRY_OBJECT);
 		p->out->nft = true;
 	}
 

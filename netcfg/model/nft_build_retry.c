@@ -4,6 +4,7 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink_cttimeout.h>
 #include <linux/netfilter_ipv4.h>
 #include <netinet/icmp6.h>
 #include <netinet/ip_icmp.h>
@@ -29,6 +30,8 @@ void build_retry_start(struct build *b, struct nft_chain *c, unsigned f)
 	rule_object(&r, NFT_OBJECT_CT_TIMEOUT, NFT_RETRY_OBJECT);
 	build_rule(b, c, &r);
 	b->out->retry_object = true;
+	memcpy(b->out->retry_timeouts, b->features->tcp_timeouts, sizeof(b->out->retry_timeouts));
+	b->out->retry_timeouts[CTA_TIMEOUT_TCP_SYN_SENT - 1] = NFT_RETRY_SYN_S;
 }
 
 void rule_marked_to_backend(struct rule_text *r, unsigned f)

@@ -118,6 +118,8 @@ int nft_delta_make(struct nft_table *t, const struct netstate *s, const struct n
 	delta->old.present = delta->new.present = true;
 	delta->old.owned = delta->new.owned = t->owned;
 	delta->old.retry_object = delta->new.retry_object = t->retry_object;
+	memcpy(delta->old.retry_timeouts, t->retry_timeouts, sizeof(t->retry_timeouts));
+	memcpy(delta->new.retry_timeouts, t->retry_timeouts, sizeof(t->retry_timeouts));
 	for (size_t i = 0; i < t->n_chains; i++)
 		if (!strcmp(t->chains[i].name, build_balance_name[f]))
 			chain = &t->chains[i];

@@ -101,6 +101,16 @@ void nft_set_diff(const struct nft_set *old, const struct nft_set *new,
 	}
 }
 
+bool nft_table_retry_equal(const struct nft_table *wanted, const struct nft_table *observed)
+{
+	if (!wanted->retry_object || !observed->retry_object)
+		return !wanted->retry_object;
+	for (int i = 0; i < NFT_TCP_TIMEOUTS; i++)
+		if (wanted->retry_timeouts[i] && wanted->retry_timeouts[i] != observed->retry_timeouts[i])
+			return false;
+	return true;
+}
+
 static void *duplicate(struct arena *arena, const void *v, size_t n, size_t size, bool *failed)
 {
 	void *copy = arena_calloc(arena, n, size);

@@ -52,7 +52,9 @@ enum {
 	NFT_RETRY_REMEMBER_MS = 8000,
 	NFT_RETRY_PORTS = 262144, /* at most; beyond that a SYN is not retried */
 	NFT_LOG_GROUP = 86,	  /* nfnetlink_log: refused and retried SYNs, a few a second */
-	NFT_FORGED_MARK = 0x56,	  /* packet mark of forged ACKs */
+	/* Seconds, by state: index CTA_TIMEOUT_TCP_* of linux/netfilter/nfnetlink_cttimeout.h, less 1. */
+	NFT_TCP_TIMEOUTS = 11,
+	NFT_FORGED_MARK = 0x56, /* packet mark of forged ACKs */
 };
 
 /* One expression of a rule. The fields' meaning by kind; unused ones are zero. Registers: index of a 32-bit
@@ -127,7 +129,8 @@ struct nft_table {
 	size_t n_chains; /* in dependency order: a chain stands behind those it jumps to */
 	struct nft_set *sets;
 	size_t n_sets;
-	bool retry_object; /* NFT_RETRY_OBJECT is there */
+	bool retry_object;			   /* NFT_RETRY_OBJECT is there */
+	uint32_t retry_timeouts[NFT_TCP_TIMEOUTS]; /* its time-outs; wanted ones of 0 are the kernel's own */
 };
 
 /* What the kernel can do, found out by trying (nft.h). */
@@ -136,6 +139,9 @@ struct nft_features {
 	bool secpath;
 	bool retry; /* connection-tracking time-outs as objects, and deleting from a set by rule */
 	bool log;
+	/* What the sysctls say now: an object for connection tracking copies them when it is made. 0: not
+	 * known. */
+	uint32_t tcp_timeouts[NFT_TCP_TIMEOUTS];
 };
 
 /* The table that S asks for; everything lives in ARENA. 0 or -ENOMEM. S is sorted. */
@@ -177,6 +183,8 @@ int nft_chain_match(const struct nft_chain *old, const struct nft_chain *new, si
 void nft_set_diff(const struct nft_set *old, const struct nft_set *new,
 		  void (*fn)(void *ctx, bool del, const uint8_t *record), void *ctx);
 
+/* The object is there with the time-outs that WANTED has, or not wanted. */
+bool nft_table_retry_equal(const struct nft_table *wanted, const struct nft_table *observed);
 /* A deep copy into ARENA. 0 or -ENOMEM. */
 int nft_table_copy(const struct nft_table *t, struct arena *arena, struct nft_table *out);
 

@@ -75,10 +75,25 @@ static void keeps_what_it_can(void **state)
 	}
 }
 
+/* What is wanted as 0 is the kernel's; what is not wanted does no harm. */
+static void time_outs(void **state)
+{
+	struct nft_table wanted = {.retry_object = true, .retry_timeouts = {1, 0, 3600}};
+	struct nft_table there = {.retry_object = true, .retry_timeouts = {1, 60, 3600}}, none = {0};
+
+	(void)state;
+	assert_true(nft_table_retry_equal(&wanted, &there));
+	assert_false(nft_table_retry_equal(&wanted, &none));
+	assert_true(nft_table_retry_equal(&none, &there));
+	there.retry_timeouts[2] = 432000;
+	assert_false(nft_table_retry_equal(&wanted, &there));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keeps_what_it_can),
+		cmocka_unit_test(time_outs),
 	};
 
 	return cmocka_run_group_tests_name("nft match", tests, NULL, NULL);
