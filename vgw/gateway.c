@@ -110,7 +110,8 @@ static int open_all(struct gateway *g, struct vgw_err *err)
 	g->checker = checker_new(g->loop, on_checks, g);
 	if (!g->checker)
 		return vgw_err_set(err, -ENOMEM, "OutOfMemory", "checks", "no memory");
-	return gateway_flows_open(g, err);
+	rc = gateway_tunnels_open(g, err);
+	return rc ? rc : gateway_flows_open(g, err);
 }
 
 int gateway_new(struct ev_loop *loop, const struct config *config, struct gateway **out, struct vgw_err *err)
@@ -159,6 +160,7 @@ void gateway_free(struct gateway *g)
 	ev_timer_stop(g->loop, &g->touch);
 	gateway_confirm_stop(g);
 	gateway_flows_close(g);
+	gateway_tunnels_close(g);
 	gateway_metrics_close(g);
 	checker_free(g->checker);
 	monitor_close(g->monitor);

@@ -10,6 +10,7 @@
 #include "vgw/host.h"
 #include "vgw/model/fight.h"
 #include "vgw/model/status.h"
+#include "vgw/prober.h"
 #include "vgw/reaper.h"
 #include "vgw/store.h"
 
@@ -29,6 +30,8 @@ struct gateway {
 	struct store store;
 	struct monitor *monitor;
 	struct checker *checker;
+	struct prober *prober;
+	const struct arena *probed; /* of the view that the prober knows */
 	struct reaper *reaper;
 	struct nflog *nflog; /* NULL: no hints */
 	ev_io hints;
@@ -112,6 +115,14 @@ void gateway_metrics_close(struct gateway *g);
 void gateway_metrics_tampered(struct gateway *g, unsigned n);
 /* The server is about to go: what it has answered stays counted. */
 void gateway_metrics_server_ends(struct gateway *g);
+
+/* The other ends of tunnels: gateway_tunnels.c. */
+int gateway_tunnels_open(struct gateway *g, struct vgw_err *err);
+void gateway_tunnels_close(struct gateway *g);
+/* The prober gets the tunnels as the last look at the host shows them. */
+void gateway_tunnels_sync(struct gateway *g);
+/* One tunnel's row of the status. */
+void gateway_tunnels_fill(struct gateway *g, const struct spec_tunnel *t, struct status_tunnel *out);
 
 struct gateway_dispute *gateway_dispute(struct gateway *g, const char *object);
 void gateway_link_object(const char *name, char out[GATEWAY_OBJECT]);

@@ -263,49 +263,24 @@ static bool fill_repairs(const struct gateway *g, struct arena *arena, struct me
 	return v;
 }
 
-static void fill_by_interface(const struct gateway *g, const struct spec_tunnel *t,
-			      struct metrics_tunnel *out)
-{
-	const struct rt_link *link = g->view.arena ? rt_host_link(&g->view.rt, t->interface) : NULL;
-
-	for (size_t i = 0; i < g->wanted.n_links; i++)
-		if (!strcmp(g->wanted.links[i].name, t->interface))
-			out->wanted = g->wanted.links[i].mtu;
-	out->actual = link ? link->mtu : 0;
-	out->state = !link ? "Absent" : link->up ? "Unknown" : "Down";
-}
-
-static void fill_by_route(const struct gateway *g, const struct spec_tunnel *t, struct metrics_tunnel *out)
-{
-	out->state = "NoRoute";
-	for (size_t i = 0; i < g->wanted.n_routes; i++) {
-		if (ip_prefix_cmp(&g->wanted.routes[i].network, &t->peer_network))
-			continue;
-		out->wanted = g->wanted.routes[i].mtu;
-		out->state = "Unknown";
-	}
-	for (size_t i = 0; g->view.arena && i < g->view.observed.n_routes; i++)
-		if (!ip_prefix_cmp(&g->view.observed.routes[i].network, &t->peer_network))
-			out->actual = g->view.observed.routes[i].mtu;
-}
-
-static bool fill_tunnels(const struct gateway *g, struct arena *arena, struct metrics *m)
+static bool fill_tunnels(struct gateway *g, struct arena *arena, struct metrics *m)
 {
 	struct metrics_tunnel *v = arena_calloc(arena, g->spec->n_tunnels, sizeof(*v));
 
 	for (size_t i = 0; v && i < g->spec->n_tunnels; i++) {
-		const struct spec_tunnel *t = &g->spec->tunnels[i];
-		uint32_t cost = spec_encapsulation_overhead(
-			g->spec->encapsulation, t->peer_network.addr.family == IP_V6 ? IP_V6 : IP_V4);
+		struct status_tunnel row = {0};
 
-		v[i].name = t->name;
-		v[i].wanted = wanted_mtu(t);
-		v[i].rtt_seconds = -1;
-		if (t->interface[0])
-			fill_by_interface(g, t, &v[i]);
-		else
-			fill_by_route(g, t, &v[i]);
-		v[i].max_pod = v[i].actual > cost ? v[i].actual - cost : 0;
+		gateway_tunnels_fill(g, &g->spec->tunnels[i], &row);
+		v[i] = (struct metrics_tunnel){.name = row.name,
+					       .state = status_tunnel_state_name(row.state),
+					       .wanted = row.wanted,
+					       .actual = row.actual,
+					       .path = row.path_mtu,
+					       .reverse = row.reverse_mtu,
+					       .max_pod = row.max_pod_mtu,
+					       .rtt_seconds = -1};
+		if (row.asked && row.rtt_ms >= 0)
+			v[i].rtt_seconds = row.rtt_ms / 1000;
 	}
 	m->tunnels = v;
 	m->n_tunnels = g->spec->n_tunnels;

@@ -18,6 +18,7 @@ enum { LARGE_BACKENDS = 2000, LARGE_MS = 1000 };
 
 static void on_touch(struct ev_loop *loop, ev_timer *w, int revents)
 {
+	gateway_tunnels_sync(w->data);
 	gateway_revision(w->data);
 }
 
@@ -172,81 +173,6 @@ static void fill_frontend(struct filler *x, size_t i)
 	}
 }
 
-static uint32_t wanted_link_mtu(const struct gateway *g, const struct spec_tunnel *t)
-{
-	for (size_t i = 0; i < g->wanted.n_links; i++)
-		if (!strcmp(g->wanted.links[i].name, t->interface))
-			return g->wanted.links[i].mtu;
-	return wanted_mtu(t);
-}
-
-static void fill_by_interface(struct gateway *g, const struct spec_tunnel *t, struct status_tunnel *out)
-{
-	const struct rt_link *link = g->view.arena ? rt_host_link(&g->view.rt, t->interface) : NULL;
-
-	out->wanted = wanted_link_mtu(g, t);
-	out->state = !link ? TUNNEL_ABSENT : link->up ? TUNNEL_UNKNOWN : TUNNEL_DOWN;
-	out->actual = link ? link->mtu : 0;
-	out->original = out->actual;
-	for (size_t i = 0; i < g->record.n_links; i++)
-		if (!strcmp(g->record.links[i].name, t->interface))
-			out->original = g->record.links[i].original;
-}
-
-static void fill_by_route(struct gateway *g, const struct spec_tunnel *t, struct status_tunnel *out)
-{
-	bool leads = false;
-
-	out->wanted = wanted_mtu(t);
-	for (size_t i = 0; i < g->wanted.n_routes; i++) {
-		if (ip_prefix_cmp(&g->wanted.routes[i].network, &t->peer_network))
-			continue;
-		out->wanted = g->wanted.routes[i].mtu;
-		leads = true;
-	}
-	for (size_t i = 0; g->view.arena && i < g->view.observed.n_routes; i++)
-		if (!ip_prefix_cmp(&g->view.observed.routes[i].network, &t->peer_network))
-			out->actual = g->view.observed.routes[i].mtu;
-	out->state = leads ? TUNNEL_UNKNOWN : TUNNEL_NO_ROUTE;
-}
-
-static void fill_tunnel(struct gateway *g, const struct spec_tunnel *t, struct status_tunnel *out)
-{
-	char object[GATEWAY_OBJECT];
-	const struct gateway_dispute *d = NULL;
-	uint32_t in_force;
-
-	out->name = t->name;
-	out->interface = t->interface;
-	out->peer_cloudspace = t->peer_cloudspace;
-	out->peer_address = t->peer_address;
-	if (t->interface[0]) {
-		fill_by_interface(g, t, out);
-		gateway_link_object(t->interface, object);
-	} else {
-		fill_by_route(g, t, out);
-		gateway_route_object(&t->peer_network, object);
-	}
-	for (size_t i = 0; i < g->n_disputes; i++)
-		if (!strcmp(g->disputes[i].object, object))
-			d = &g->disputes[i];
-	out->repairs = d ? d->fight.repairs : 0;
-	if (out->actual == out->wanted)
-		out->mtu_state = d && d->fight.contested ? MTU_CONTESTED : MTU_IN_SYNC;
-	else
-		out->mtu_state = d && d->fight.contested ? MTU_CONTESTED
-				 : d && d->out_of_range	 ? MTU_OUT_OF_RANGE
-							 : MTU_PENDING;
-	/* Until the path is measured, the MTU in force is all that is known to bound it. */
-	in_force = out->actual;
-	if (in_force) {
-		uint32_t cost = spec_encapsulation_overhead(
-			g->spec->encapsulation, t->peer_network.addr.family == IP_V6 ? IP_V6 : IP_V4);
-
-		out->max_pod_mtu = in_force > cost ? in_force - cost : 0;
-	}
-}
-
 static void take_warning(void *ctx, const char *code, const char *message, const char *fix)
 {
 	struct filler *x = ctx;
@@ -283,7 +209,7 @@ static void fill_spec(struct filler *x)
 		fill_frontend(x, i);
 	s->n_tunnels = spec->n_tunnels;
 	for (size_t i = 0; i < spec->n_tunnels; i++)
-		fill_tunnel(x->g, &spec->tunnels[i], &s->tunnels[i]);
+		gateway_tunnels_fill(x->g, &spec->tunnels[i], &s->tunnels[i]);
 	s->n_probes = spec->n_probes;
 	for (size_t i = 0; i < spec->n_probes; i++) {
 		const struct checker_backend *c = checker_probe(x->g->checker, i);

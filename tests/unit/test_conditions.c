@@ -41,6 +41,10 @@ enum change {
 	EXPIRED,
 	LAST_SECOND,
 	NO_MANAGEMENT_TUNNEL,
+	BOTH_WAYS,
+	ONE_WAY,
+	SECOND_BOTH_WAYS,
+	TOO_LARGE_FOR_PATH,
 	/* What is no substance. */
 	LATENCY,
 	STREAK,
@@ -50,8 +54,16 @@ enum change {
 	DRIFT,
 	CLOCK,
 	SKEW,
+	ROUND_TRIP,
+	LOSS,
+	HEARD,
+	MEASURED,
 	MEMORY,
 	/* What is. */
+	PATH_MTU,
+	REVERSE_MTU,
+	PMTUD,
+	DIRECTION,
 	BACKEND_STATE,
 	CHECK_CODE,
 	CHECK_STAGE,
@@ -140,6 +152,27 @@ static void change_frontend(struct status_fixture *x, enum change c)
 		x->probe.check.result.code = CHECK_REFUSED;
 }
 
+/* The second is one that is measured. */
+static void change_measured(struct status_tunnel *t, enum change c)
+{
+	if (c == ROUND_TRIP)
+		t->rtt_ms = 7;
+	if (c == LOSS)
+		t->loss_percent = 50;
+	if (c == HEARD)
+		t->last_heard++;
+	if (c == MEASURED)
+		t->measured_at++;
+	if (c == PATH_MTU)
+		t->path_mtu = 1399;
+	if (c == REVERSE_MTU)
+		t->reverse_mtu = 1300;
+	if (c == PMTUD)
+		t->pmtud = PMTU_BLACK_HOLE;
+	if (c == DIRECTION)
+		t->has_agent = true;
+}
+
 static void change_tunnel(struct status_fixture *x, enum change c)
 {
 	if (c == NO_TUNNELS)
@@ -162,6 +195,23 @@ static void change_tunnel(struct status_fixture *x, enum change c)
 		x->tunnels[1].max_pod_mtu = 1360;
 	if (c == REPAIRS)
 		x->tunnels[0].repairs++;
+	if (c == BOTH_WAYS || c == ONE_WAY || c == SECOND_BOTH_WAYS)
+		x->tunnels[0].outbound = x->tunnels[0].inbound = STATUS_TRUE;
+	if (c == BOTH_WAYS || c == ONE_WAY || c == SECOND_BOTH_WAYS)
+		x->tunnels[0].asked = true;
+	if (c == ONE_WAY || c == SECOND_BOTH_WAYS) {
+		x->tunnels[0].inbound = STATUS_FALSE;
+		x->tunnels[0].state = TUNNEL_ONE_WAY_TX;
+	}
+	if (c == SECOND_BOTH_WAYS) {
+		x->tunnels[1] = x->tunnels[0];
+		x->tunnels[1].inbound = STATUS_TRUE;
+	}
+	if (c == TOO_LARGE_FOR_PATH) {
+		x->tunnels[0].state = TUNNEL_BLACK_HOLE;
+		x->tunnels[0].path_mtu = 1300;
+	}
+	change_measured(&x->tunnels[1], c);
 }
 
 static void change_host(struct status_fixture *x, enum change c)
@@ -198,6 +248,7 @@ static void change_host(struct status_fixture *x, enum change c)
 static void fixture_changed(struct status_fixture *x, enum change c)
 {
 	fixture_start(x);
+	x->tunnels[1].asked = true;
 	change_spec(x, c);
 	change_frontend(x, c);
 	change_tunnel(x, c);
@@ -249,6 +300,10 @@ static const struct outcome {
 	{EXPIRED, "CertificateValid", "False", "Expired", "True"},
 	{NO_CERTIFICATE, "CertificateValid", "Unknown", "NoCertificate", "True"},
 	{NOTHING, "ManagementAccessReady", "Unknown", "NotMeasured", "True"},
+	{BOTH_WAYS, "ManagementAccessReady", "True", "BothWays", "True"},
+	{ONE_WAY, "ManagementAccessReady", "False", "OneWayTx", "True"},
+	{SECOND_BOTH_WAYS, "ManagementAccessReady", "True", "BothWays", "True"},
+	{TOO_LARGE_FOR_PATH, "TunnelMTUReady", "False", "BlackHole", "BlackHole"},
 	{NO_MANAGEMENT_TUNNEL, "ManagementAccessReady", "False", "NoTunnel", "True"},
 };
 

@@ -13,7 +13,7 @@ static void measured(struct peer_path *p, uint32_t mtu, bool at_ceiling, int64_t
 {
 	const struct pmtu_search_result r = {.mtu = mtu, .pmtud = PMTU_WORKING, .at_ceiling = at_ceiling};
 
-	assert_int_equal(path_next(p, now), PATH_SEARCH);
+	assert_true(path_next(p, now) >= PATH_SEARCH);
 	path_search_started(p);
 	assert_int_equal(path_next(p, now), PATH_NOTHING);
 	path_search_ended(p, &r, now);
@@ -74,6 +74,7 @@ static void test_upwards_seldom(void **state)
 	path_confirm_sent(&p, 1, PATH_RAISE_MS - 10);
 	assert_true(path_confirmed(&p, 1, PATH_RAISE_MS - 10));
 	assert_int_equal(path_next(&p, PATH_RAISE_MS - 1), PATH_NOTHING);
+	assert_int_equal(path_next(&p, PATH_RAISE_MS), PATH_RAISE);
 	measured(&p, 1400, true, PATH_RAISE_MS);
 	assert_int_equal(path_next(&p, 10 * PATH_RAISE_MS), PATH_CONFIRM);
 }
@@ -97,6 +98,7 @@ static void test_changes_and_reports(void **state)
 	assert_int_equal(path_next(&p, 14100), PATH_NOTHING);
 	measured(&p, 1250, false, 14000 + PATH_REPORT_MS);
 	path_changed(&p, 17000);
+	assert_int_equal(path_next(&p, 17000), PATH_RAISE);
 	path_search_started(&p);
 	assert_false(path_search_ended(&p, &none, 17000));
 	assert_int_equal(p.mtu, 1250);

@@ -195,6 +195,43 @@ static void words(void **state)
 	fixture_free(&x);
 }
 
+static void measured_tunnel(void **state)
+{
+	static const struct expected list[] = {
+		{"tunnels/0/state", "\"Up\""},
+		{"tunnels/0/path", "{\"mtu\":1400,\"reverseMtu\":1320,\"pmtud\":\"Working\","
+				   "\"measuredAt\":\"2026-11-30T10:00:00Z\"}"},
+		{"tunnels/0/peer",
+		 "{\"address\":\"192.168.10.1\",\"agent\":true,\"rttMs\":1.9,\"lossPercent\":0,"
+		 "\"lastHeard\":\"2026-11-30T09:59:59Z\"}"},
+		{"managementConnections/0/outbound", "\"True\""},
+		{"managementConnections/0/inbound", "\"False\""},
+		/* Asked, and nothing heard yet. */
+		{"tunnels/1/path", "{\"pmtud\":\"Unknown\"}"},
+		{"tunnels/1/peer", "{\"agent\":false}"},
+	};
+	struct status_fixture x;
+	cJSON *root;
+
+	(void)state;
+	fixture_start(&x);
+	x.tunnels[0].state = TUNNEL_UP;
+	x.tunnels[0].asked = x.tunnels[0].has_agent = x.tunnels[1].asked = true;
+	x.tunnels[0].path_mtu = 1400;
+	x.tunnels[0].reverse_mtu = 1320;
+	x.tunnels[0].pmtud = PMTU_WORKING;
+	x.tunnels[0].measured_at = NOW_MS;
+	x.tunnels[0].rtt_ms = 1.9;
+	x.tunnels[0].last_heard = NOW_MS - 1000;
+	x.tunnels[0].outbound = STATUS_TRUE;
+	x.tunnels[1].rtt_ms = x.tunnels[1].loss_percent = -1;
+	x.tunnels[1].last_heard = -1;
+	root = fixture_document(&x);
+	assert_all(root, list);
+	cJSON_Delete(root);
+	fixture_free(&x);
+}
+
 static void tunnel_words(void **state)
 {
 	static const struct {
@@ -203,6 +240,10 @@ static void tunnel_words(void **state)
 	} cases[] = {{TUNNEL_ABSENT, "\"Absent\""},
 		     {TUNNEL_UNKNOWN, "\"Unknown\""},
 		     {TUNNEL_DOWN, "\"Down\""},
+		     {TUNNEL_UP, "\"Up\""},
+		     {TUNNEL_ONE_WAY_TX, "\"OneWayTx\""},
+		     {TUNNEL_ONE_WAY_RX, "\"OneWayRx\""},
+		     {TUNNEL_BLACK_HOLE, "\"BlackHole\""},
 		     {TUNNEL_NO_ROUTE, "\"NoRoute\""}};
 	struct status_fixture x;
 
@@ -279,9 +320,10 @@ static void long_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(members),    cmocka_unit_test(nothing_yet),  cmocka_unit_test(partly_known),
-		cmocka_unit_test(words),      cmocka_unit_test(tunnel_words), cmocka_unit_test(hostile_text),
-		cmocka_unit_test(long_names),
+		cmocka_unit_test(members),	   cmocka_unit_test(nothing_yet),
+		cmocka_unit_test(partly_known),	   cmocka_unit_test(words),
+		cmocka_unit_test(tunnel_words),	   cmocka_unit_test(hostile_text),
+		cmocka_unit_test(measured_tunnel), cmocka_unit_test(long_names),
 	};
 
 	return cmocka_run_group_tests_name("status", tests, NULL, NULL);

@@ -113,7 +113,12 @@ static void judge_tunnels(struct status *s)
 
 		switch (x->mtu_state) {
 		case MTU_IN_SYNC:
-			continue;
+			if (x->state != TUNNEL_BLACK_HOLE)
+				continue;
+			judge(s, t, STATUS_FALSE, "BlackHole",
+			      "tunnel %s: its path carries %u, its MTU is %u", x->name, x->path_mtu,
+			      x->actual);
+			return;
 		case MTU_PENDING:
 			judge(s, t, STATUS_FALSE, "Pending", "tunnel %s: MTU %u is wanted, %u is there",
 			      x->name, x->wanted, x->actual);
@@ -192,21 +197,59 @@ static void judge_certificate(struct status *s)
 		judge(s, t, STATUS_TRUE, "Valid", "the server certificate is valid");
 }
 
+/* One direction alone is no tunnel. Of several tunnels the best counts. */
+static enum status_truth access_by(const struct status_tunnel *x)
+{
+	if (!x->asked)
+		return STATUS_UNKNOWN;
+	if (x->outbound == STATUS_TRUE && x->inbound == STATUS_TRUE)
+		return STATUS_TRUE;
+	return x->outbound == STATUS_FALSE || x->inbound == STATUS_FALSE ? STATUS_FALSE : STATUS_UNKNOWN;
+}
+
+static void judge_access(struct status *s, const struct status_tunnel *x, const char *asked)
+{
+	const enum status_condition_type t = CONDITION_MANAGEMENT_ACCESS_READY;
+
+	switch (access_by(x)) {
+	case STATUS_TRUE:
+		judge(s, t, STATUS_TRUE, "BothWays", "tunnel %s to cloudspace %s carries packets both ways",
+		      x->name, asked);
+		break;
+	case STATUS_FALSE:
+		judge(s, t, STATUS_FALSE, status_tunnel_state_name(x->state),
+		      "tunnel %s to cloudspace %s does not carry packets both ways", x->name, asked);
+		break;
+	case STATUS_UNKNOWN:
+		judge(s, t, STATUS_UNKNOWN, "NotMeasured", "tunnel %s leads to cloudspace %s", x->name,
+		      asked);
+		break;
+	}
+}
+
 static void judge_management(struct status *s)
 {
 	const enum status_condition_type t = CONDITION_MANAGEMENT_ACCESS_READY;
 	const char *asked = s->spec ? s->spec->connected_cloudspace : "";
+	const struct status_tunnel *best = NULL;
 
 	if (!*asked)
 		return;
 	for (size_t i = 0; i < s->n_tunnels; i++) {
-		if (strcmp(s->tunnels[i].peer_cloudspace, asked))
+		const struct status_tunnel *x = &s->tunnels[i];
+
+		if (strcmp(x->peer_cloudspace, asked))
 			continue;
-		judge(s, t, STATUS_UNKNOWN, "NotMeasured", "tunnel %s leads to cloudspace %s",
-		      s->tunnels[i].name, asked);
-		return;
+		if (!best || access_by(x) == STATUS_TRUE ||
+		    (access_by(best) == STATUS_FALSE && access_by(x) == STATUS_UNKNOWN))
+			best = x;
+		if (access_by(best) == STATUS_TRUE)
+			break;
 	}
-	judge(s, t, STATUS_FALSE, "NoTunnel", "no tunnel leads to cloudspace %s", asked);
+	if (best)
+		judge_access(s, best, asked);
+	else
+		judge(s, t, STATUS_FALSE, "NoTunnel", "no tunnel leads to cloudspace %s", asked);
 }
 
 /* Ready is what the others say: the first that is not, in their order, is its reason. */

@@ -8,6 +8,7 @@ void path_init(struct peer_path *p, int64_t now_ms)
 	memset(p, 0, sizeof(*p));
 	p->pmtud = PMTU_UNKNOWN;
 	p->measured_ms = -1;
+	p->raise_every_ms = PATH_RAISE_MS;
 	path_changed(p, now_ms);
 }
 
@@ -20,6 +21,7 @@ static void search_at(struct peer_path *p, int64_t when_ms)
 
 void path_changed(struct peer_path *p, int64_t now_ms)
 {
+	p->up = p->mtu != 0;
 	search_at(p, now_ms);
 }
 
@@ -36,11 +38,11 @@ enum path_task path_next(struct peer_path *p, int64_t now_ms)
 	if (p->searching)
 		return PATH_NOTHING;
 	if (p->search_due && now_ms >= p->search_ms)
-		return PATH_SEARCH;
+		return p->up ? PATH_RAISE : PATH_SEARCH;
 	if (!p->mtu)
 		return PATH_NOTHING;
 	if (!p->at_ceiling && now_ms >= p->raise_ms)
-		return PATH_SEARCH;
+		return PATH_RAISE;
 	if (!p->awaiting)
 		return now_ms >= p->confirm_ms ? PATH_CONFIRM : PATH_NOTHING;
 	if (now_ms < p->confirm_ms + PATH_MISS_MS)
@@ -73,7 +75,7 @@ bool path_confirmed(struct peer_path *p, uint64_t nonce, int64_t now_ms)
 void path_search_started(struct peer_path *p)
 {
 	p->searching = true;
-	p->search_due = false;
+	p->search_due = p->up = false;
 	p->awaiting = false;
 }
 
@@ -84,7 +86,7 @@ bool path_search_ended(struct peer_path *p, const struct pmtu_search_result *res
 	p->searching = false;
 	p->misses = 0;
 	p->confirm_ms = now_ms + PATH_CONFIRM_MS;
-	p->raise_ms = now_ms + PATH_RAISE_MS;
+	p->raise_ms = now_ms + p->raise_every_ms;
 	if (!result->mtu) {
 		search_at(p, now_ms + PATH_RETRY_MS);
 		return false;

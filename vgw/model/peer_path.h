@@ -15,12 +15,13 @@ enum {
 	PATH_CONFIRM_MS = 5000,
 	PATH_MISS_MS = 1000, /* without an answer for so long: a miss */
 	PATH_MISSES = 2,
-	PATH_RAISE_MS = 180000, /* between searches above a value that something limits */
+	PATH_RAISE_MS = 180000, /* between searches upwards that need the link raised */
+	PATH_LOOK_MS = 15000,	/* between those that do not */
 	PATH_RETRY_MS = 10000,	/* after a search without a result */
 	PATH_REPORT_MS = 2000,	/* reports of routers start at most one search in so long */
 };
 
-enum path_task { PATH_NOTHING, PATH_CONFIRM, PATH_SEARCH };
+enum path_task { PATH_NOTHING, PATH_CONFIRM, PATH_SEARCH, PATH_RAISE };
 
 struct peer_path {
 	uint32_t mtu; /* bytes of the IP packet; 0 not measured */
@@ -28,8 +29,9 @@ struct peer_path {
 	int64_t measured_ms;
 	bool at_ceiling; /* nothing larger could be tried: there is nothing to look for above */
 
+	int64_t raise_every_ms; /* PATH_RAISE_MS, or as its owner sets it */
 	bool searching, awaiting;
-	bool search_due; /* at search_ms */
+	bool search_due, up; /* at search_ms; upwards too */
 	int64_t search_ms, confirm_ms, raise_ms;
 	uint64_t nonce; /* of the confirmation under way */
 	unsigned misses;
@@ -37,12 +39,16 @@ struct peer_path {
 
 /* Nothing known: a search is due at once. */
 void path_init(struct peer_path *p, int64_t now_ms);
-/* Search at once: the link is another one, or has another MTU. What is known holds until the result. */
+/* Search at once, upwards too: the link is another one, or has another MTU. What is known holds until the
+ * result. */
 void path_changed(struct peer_path *p, int64_t now_ms);
 /* A router or the kernel says that a packet of SIZE was too big. */
 void path_reported(struct peer_path *p, uint32_t size, int64_t now_ms);
 
-/* What is due now; a miss is counted on the way. PATH_NOTHING while a search runs. */
+/*
+ * What is due now; a miss is counted on the way. PATH_RAISE: a search for a larger value than the one known.
+ * PATH_NOTHING while a search runs.
+ */
 enum path_task path_next(struct peer_path *p, int64_t now_ms);
 void path_confirm_sent(struct peer_path *p, uint64_t nonce, int64_t now_ms);
 /* True when NONCE was the confirmation's. */

@@ -26,7 +26,7 @@ static const char *frontend_state_name(enum status_frontend_state s)
 	return "Failed";
 }
 
-static const char *tunnel_state_name(enum status_tunnel_state s)
+const char *status_tunnel_state_name(enum status_tunnel_state s)
 {
 	switch (s) {
 	case TUNNEL_ABSENT:
@@ -37,6 +37,14 @@ static const char *tunnel_state_name(enum status_tunnel_state s)
 		return "Down";
 	case TUNNEL_NO_ROUTE:
 		return "NoRoute";
+	case TUNNEL_UP:
+		return "Up";
+	case TUNNEL_ONE_WAY_TX:
+		return "OneWayTx";
+	case TUNNEL_ONE_WAY_RX:
+		return "OneWayRx";
+	case TUNNEL_BLACK_HOLE:
+		return "BlackHole";
 	}
 	return "Unknown";
 }
@@ -148,12 +156,29 @@ static void put_mtu(struct buf *b, const char *key, uint32_t mtu)
 		json_put_int(b, key, mtu);
 }
 
+static void put_peer(struct buf *b, const struct status_tunnel *t, bool substance)
+{
+	json_put_open(b, "peer", "{");
+	put_address(b, "address", &t->peer_address);
+	if (t->asked)
+		json_put_bool(b, "agent", t->has_agent);
+	if (t->asked && !substance) {
+		if (t->rtt_ms >= 0)
+			json_put_tenths(b, "rttMs", t->rtt_ms);
+		if (t->loss_percent >= 0)
+			json_put_int(b, "lossPercent", t->loss_percent);
+		if (t->last_heard >= 0)
+			json_put_time(b, "lastHeard", t->last_heard);
+	}
+	buf_puts(b, "}");
+}
+
 static void put_tunnel(struct buf *b, const struct status_tunnel *t, bool substance)
 {
 	json_put_open(b, NULL, "{");
 	json_put_string(b, "name", t->name);
 	json_put_text(b, "interface", t->interface);
-	json_put_string(b, "state", tunnel_state_name(t->state));
+	json_put_string(b, "state", status_tunnel_state_name(t->state));
 	json_put_open(b, "mtu", "{");
 	json_put_string(b, "state", mtu_state_name(t->mtu_state));
 	put_mtu(b, "wanted", t->wanted);
@@ -163,12 +188,15 @@ static void put_tunnel(struct buf *b, const struct status_tunnel *t, bool substa
 		json_put_int(b, "repairs", (int64_t)t->repairs);
 	buf_puts(b, "}");
 	json_put_open(b, "path", "{");
-	json_put_string(b, "pmtud", "Unknown");
+	put_mtu(b, "mtu", t->path_mtu);
+	put_mtu(b, "reverseMtu", t->reverse_mtu);
+	json_put_string(b, "pmtud", pmtu_verdict_name(t->pmtud));
+	if (t->path_mtu && !substance)
+		json_put_time(b, "measuredAt", t->measured_at);
 	buf_puts(b, "}");
 	put_mtu(b, "maxPodMTU", t->max_pod_mtu);
-	json_put_open(b, "peer", "{");
-	put_address(b, "address", &t->peer_address);
-	buf_puts(b, "}}");
+	put_peer(b, t, substance);
+	buf_puts(b, "}");
 }
 
 static void put_probes(struct buf *b, const struct status *s, bool substance)
@@ -196,12 +224,11 @@ static void put_management(struct buf *b, const struct status *s)
 
 		if (strcmp(t->peer_cloudspace, asked))
 			continue;
-		/* Which directions carry packets is for a measurement to say. */
 		json_put_open(b, NULL, "{");
 		json_put_string(b, "cloudspaceId", t->peer_cloudspace);
 		json_put_string(b, "tunnel", t->name);
-		json_put_string(b, "outbound", "Unknown");
-		json_put_string(b, "inbound", "Unknown");
+		json_put_string(b, "outbound", truth_name(t->asked ? t->outbound : STATUS_UNKNOWN));
+		json_put_string(b, "inbound", truth_name(t->asked ? t->inbound : STATUS_UNKNOWN));
 		buf_puts(b, "}");
 	}
 	buf_puts(b, "]");

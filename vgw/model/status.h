@@ -5,6 +5,7 @@
 #define VGW_MODEL_STATUS_H
 
 #include "vgw/model/health.h"
+#include "vgw/model/pmtu_search.h"
 #include "vgw/model/spec.h"
 
 /* All times are Unix ms; below 0: not known. Strings are never NULL unless it says so. */
@@ -44,7 +45,18 @@ struct status_frontend {
 	size_t n_backends, n_healthy;
 };
 
-enum status_tunnel_state { TUNNEL_ABSENT, TUNNEL_UNKNOWN, TUNNEL_DOWN, TUNNEL_NO_ROUTE };
+enum status_truth { STATUS_FALSE, STATUS_TRUE, STATUS_UNKNOWN };
+
+enum status_tunnel_state {
+	TUNNEL_ABSENT,
+	TUNNEL_UNKNOWN,
+	TUNNEL_DOWN,
+	TUNNEL_NO_ROUTE,
+	TUNNEL_UP,
+	TUNNEL_ONE_WAY_TX,
+	TUNNEL_ONE_WAY_RX,
+	TUNNEL_BLACK_HOLE,
+};
 enum status_mtu_state { MTU_IN_SYNC, MTU_PENDING, MTU_CONTESTED, MTU_OUT_OF_RANGE };
 
 struct status_tunnel {
@@ -56,6 +68,14 @@ struct status_tunnel {
 	uint32_t max_pod_mtu; /* 0: not known */
 	const char *peer_cloudspace;
 	struct ip_addr peer_address;
+	bool asked; /* the peer is: only then the rest counts */
+	bool has_agent;
+	enum status_truth outbound, inbound; /* we are heard; we hear */
+	uint32_t path_mtu, reverse_mtu;	     /* bytes; 0: not known */
+	enum pmtu_verdict pmtud;
+	int64_t measured_at, last_heard;
+	double rtt_ms;	  /* below 0: not known */
+	int loss_percent; /* below 0: not known */
 };
 
 struct status_probe {
@@ -88,8 +108,6 @@ enum status_condition_type {
 	CONDITION_MANAGEMENT_ACCESS_READY,
 	N_CONDITIONS,
 };
-
-enum status_truth { STATUS_FALSE, STATUS_TRUE, STATUS_UNKNOWN };
 
 struct status_condition {
 	bool present;
@@ -144,5 +162,6 @@ void status_judge(struct status *s, const struct status_condition *previous);
 void status_render(const struct status *s, bool substance, struct buf *out);
 
 const char *status_condition_name(enum status_condition_type t);
+const char *status_tunnel_state_name(enum status_tunnel_state s);
 
 #endif

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tunnels as they are measured: an agent at each end, and what happens to packets in between."""
+
+import socket
+
+import pytest
+
+from agent import PROBE_PORT
+from lab import GATEWAY
+from netns import stays, wait_for
+from specs import kube, spec, tunnel
+
+PEER = "192.168.10.1"
+VXLAN = {"name": "calico", "encapsulation": "vxlan", "vethMTU": 1300}
+ASKED = {"connectedCloudspace": {"cloudspaceId": "cs-7f2a"}}
+
+
+def here(lab, mtu=1400, **extra):
+    return spec(kube(), tunnels=[tunnel(lab.wg, mtu=mtu)], managementAccess=ASKED, cni=VXLAN, **extra)
+
+
+def there(lab, mtu=1400, **extra):
+    """The other end: the gateway of a cloudspace of its own."""
+    back = {"name": "back", "interface": lab.wg_peer, "mtu": mtu,
+            "peer": {"cloudspaceId": "cs-1a2b", "privateNetwork": "192.168.150.0/24", "address": GATEWAY}}
+    whole = spec(tunnels=[back], managementAccess={"connectedCloudspace": {"cloudspaceId": "cs-1a2b"}}, **extra)
+    whole["cloudspace"] = {"id": "cs-7f2a", "privateNetwork": "192.168.10.0/24"}
+    whole["clusterNetwork"] = {"pods": ["10.245.0.0/16"], "services": ["10.112.0.0/12"]}
+    return whole
+
+
+class Pair:
+    def __init__(self, lab, gw, peer):
+        self.lab, self.gw, self.peer = lab, gw, peer
+
+    def apply(self, mtu=1400):
+        self.gw.apply(here(self.lab, mtu), settled=False)
+        self.peer.apply(there(self.lab, mtu), settled=False)
+        return self
+
+    def states(self):
+        return self.gw.tunnel()["state"], self.peer.tunnel("back")["state"]
+
+    def become(self, gw, peer, timeout=15):
+        wait_for(lambda: self.states() == (gw, peer), timeout, what=f"the tunnel is {gw} here and {peer} there")
+
+    def up(self):
+        self.become("Up", "Up")
+        return self
+
+
+@pytest.fixture
+def pair(lab, start_agent):
+    whole = Pair(lab, start_agent(), start_agent(host="peer", control=False))
+    yield whole
+    lab.underlay_mtu(1500)
+    for host in (lab.ur, lab.gw, lab.peer):
+        for table in ("silent", "oneway"):
+            host.run("nft", "delete", "table", "ip" if table == "silent" else "inet", table, check=False)
+
+
+def cut(host, incoming):
+    """What comes in by the tunnel is dropped on this host, before anything else sees it."""
+    host.nft(f'table inet oneway {{ chain in {{ type filter hook prerouting priority -400; '
+             f'iifname "{incoming}" drop; }}; }}\n')
+
+
+def restore(host):
+    host.run("nft", "delete", "table", "inet", "oneway")
+
+
+def access(agent):
+    return agent.condition("ManagementAccessReady")["status"]
+
+
+def directions(agent):
+    row, = agent.status()["managementConnections"]
+    return row["outbound"], row["inbound"]
+
+
+def test_both_ends_say_up(lab, pair):
+    pair.apply().up()
+    row = wait_for(lambda: pair.gw.tunnel()["path"].get("reverseMtu") and pair.gw.tunnel(), what="the way back is known")
+    assert row["peer"]["address"] == PEER and row["peer"]["agent"] is True
+    assert 0 <= row["peer"]["rttMs"] < 200 and row["peer"]["lossPercent"] == 0 and row["peer"]["lastHeard"]
+    assert directions(pair.gw) == directions(pair.peer) == ("True", "True")
+    assert access(pair.gw) == access(pair.peer) == "True"
+
+
+def test_round_trips_do_not_move_the_revision(lab, pair):
+    pair.apply().up()
+    wait_for(lambda: pair.gw.tunnel()["path"].get("reverseMtu"), what="everything is measured")
+    revision = pair.gw.status()["revision"]
+    stays(lambda: pair.gw.status()["revision"] == revision, 4, "nothing of substance changes")
+
+
+def test_one_direction_at_a_time(lab, pair):
+    pair.apply().up()
+    cut(lab.gw, lab.wg)
+    pair.become("OneWayTx", "OneWayRx")
+    assert directions(pair.gw) == ("True", "False")
+    assert directions(pair.peer) == ("False", "True")
+    assert access(pair.gw) == access(pair.peer) == "False"
+    restore(lab.gw)
+    pair.up()
+    cut(lab.peer, lab.wg_peer)
+    pair.become("OneWayRx", "OneWayTx")
+    restore(lab.peer)
+    pair.up()
+    assert access(pair.gw) == "True"
+
+
+def test_no_route_to_the_peer(lab, pair):
+    pair.apply().up()
+    lab.gw.ip(f"route del 192.168.10.0/24 dev {lab.wg}")
+    try:
+        wait_for(lambda: pair.gw.tunnel()["state"] == "NoRoute", what="NoRoute")
+        wait_for(lambda: access(pair.gw) == "False", what="no management access")
+    finally:
+        lab.gw.ip(f"route add 192.168.10.0/24 dev {lab.wg}")
+    pair.up()
+
+
+def test_an_interface_that_is_down(lab, pair):
+    pair.apply().up()
+    lab.gw.ip(f"link set {lab.wg} down")
+    try:
+        wait_for(lambda: pair.gw.tunnel()["state"] == "Down", what="Down")
+    finally:
+        lab.gw.ip(f"link set {lab.wg} up", "route replace 192.168.10.0/24 dev " + lab.wg,
+                  "route replace fd00:10::/64 dev " + lab.wg)
+    pair.up()
+
+
+def test_probes_from_outside_are_not_answered(lab, pair):
+    """Neither from the external network nor through the tunnel from an address that is not the peer's."""
+    pair.apply().up()
+    packet = b"vgwP\x01\x01\0\0" + b"12345678" + (60).to_bytes(2, "big") + bytes(14)
+    assert len(packet) == 32
+
+    def answered(host, source=None):
+        with host.socket(GATEWAY, socket.SOCK_DGRAM) as sock:
+            sock.settimeout(0.5)
+            if source:
+                sock.bind((source, 0))
+            sock.sendto(packet, (GATEWAY, PROBE_PORT))
+            try:
+                return sock.recv(100)[:6] == b"vgwP\x01\x02"
+            except OSError:
+                return False
+    assert answered(lab.peer, PEER), "the peer itself is answered"
+    assert answered(lab.mg), "and so is a host of its network"
+    assert not answered(lab.ext)
+    assert not answered(lab.peer, "10.255.0.2")
+    assert not answered(lab.cl)

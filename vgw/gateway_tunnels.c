@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The other ends of the tunnels: who is asked, and what the status says of it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vgw/clock.h"
+#include "vgw/gateway_internal.h"
+
+static void on_prober(void *ctx, unsigned changes)
+{
+	gateway_touch(ctx);
+}
+
+int gateway_tunnels_open(struct gateway *g, struct vgw_err *err)
+{
+	g->prober = prober_new(g->loop, g->config->probe_port, on_prober, g);
+	return g->prober ? 0 : vgw_err_set(err, -ENOMEM, "OutOfMemory", "probes", "no memory");
+}
+
+void gateway_tunnels_close(struct gateway *g)
+{
+	prober_free(g->prober);
+	g->prober = NULL;
+}
+
+/* What the tunnel is to have, all that share its interface or network considered. */
+static uint32_t wanted_of(const struct gateway *g, const struct spec_tunnel *t)
+{
+	for (size_t i = 0; t->interface[0] && i < g->wanted.n_links; i++)
+		if (!strcmp(g->wanted.links[i].name, t->interface))
+			return g->wanted.links[i].mtu;
+	for (size_t i = 0; !t->interface[0] && i < g->wanted.n_routes; i++)
+		if (!ip_prefix_cmp(&g->wanted.routes[i].network, &t->peer_network))
+			return g->wanted.routes[i].mtu;
+	return wanted_mtu(t);
+}
+
+/* The MTU of our own route to the tunnel's network; 0 without one. */
+static uint32_t own_route_mtu(const struct gateway *g, const struct spec_tunnel *t)
+{
+	for (size_t i = 0; g->view.arena && i < g->view.observed.n_routes; i++)
+		if (!ip_prefix_cmp(&g->view.observed.routes[i].network, &t->peer_network))
+			return g->view.observed.routes[i].mtu;
+	return 0;
+}
+
+static bool route_wanted(const struct gateway *g, const struct spec_tunnel *t)
+{
+	for (size_t i = 0; i < g->wanted.n_routes; i++)
+		if (!ip_prefix_cmp(&g->wanted.routes[i].network, &t->peer_network))
+			return true;
+	return false;
+}
+
+/* Whether the kernel would send what is for the peer into the tunnel. */
+static bool leads_into(const struct gateway *g, const struct spec_tunnel *t)
+{
+	struct ip_prefix peer;
+	struct ns_route route;
+
+	if (!t->peer_address.family)
+		return true;
+	ip_prefix_of(&t->peer_address, (uint8_t)(ip_addr_size(&t->peer_address) * 8), &peer);
+	return rt_route_origin(g->host.rt, &peer, &route) == 0 && !strcmp(route.interface, t->interface);
+}
+
+static void describe(const struct gateway *g, const struct spec_tunnel *t, struct prober_tunnel *out)
+{
+	const struct rt_link *link = rt_host_link(&g->view.rt, t->interface);
+
+	*out = (struct prober_tunnel){.name = t->name, .peer = t->peer_address, .network = t->peer_network};
+	out->limit = t->mtu ? t->mtu : t->max_mtu;
+	if (!t->interface[0]) {
+		out->link = route_wanted(g, t) ? PROBER_READY : PROBER_NO_ROUTE;
+		out->in_force = own_route_mtu(g, t);
+		return;
+	}
+	out->link = PROBER_ABSENT;
+	if (!link)
+		return;
+	out->interface = link->index;
+	out->in_force = link->mtu;
+	out->link = !link->up ? PROBER_DOWN : leads_into(g, t) ? PROBER_READY : PROBER_NO_ROUTE;
+}
+
+void gateway_tunnels_sync(struct gateway *g)
+{
+	static const struct ip_addr none[2];
+	size_t n = g->spec && g->view.arena ? g->spec->n_tunnels : 0;
+	struct prober_tunnel *all;
+
+	if (g->probed == g->view.arena)
+		return;
+	all = calloc(n + 1, sizeof(*all));
+	if (!all)
+		return;
+	for (size_t i = 0; i < n; i++)
+		describe(g, &g->spec->tunnels[i], &all[i]);
+	if (prober_set(g->prober, n ? g->view.facts.own : none, all, n) == 0)
+		g->probed = g->view.arena;
+	free(all);
+}
+
+/* -- the status -- */
+
+static void fill_by_interface(struct gateway *g, const struct spec_tunnel *t, struct status_tunnel *out)
+{
+	const struct rt_link *link = g->view.arena ? rt_host_link(&g->view.rt, t->interface) : NULL;
+
+	out->state = !link ? TUNNEL_ABSENT : link->up ? TUNNEL_UNKNOWN : TUNNEL_DOWN;
+	out->actual = link ? link->mtu : 0;
+	out->original = out->actual;
+	for (size_t i = 0; i < g->record.n_links; i++)
+		if (!strcmp(g->record.links[i].name, t->interface))
+			out->original = g->record.links[i].original;
+}
+
+static enum status_tunnel_state state_of(enum peer_verdict v)
+{
+	switch (v) {
+	case PEER_ABSENT:
+		return TUNNEL_ABSENT;
+	case PEER_UNKNOWN:
+		return TUNNEL_UNKNOWN;
+	case PEER_UP:
+		return TUNNEL_UP;
+	case PEER_DOWN:
+		return TUNNEL_DOWN;
+	case PEER_ONE_WAY_TX:
+		return TUNNEL_ONE_WAY_TX;
+	case PEER_ONE_WAY_RX:
+		return TUNNEL_ONE_WAY_RX;
+	case PEER_BLACK_HOLE:
+		return TUNNEL_BLACK_HOLE;
+	case PEER_NO_ROUTE:
+		return TUNNEL_NO_ROUTE;
+	}
+	return TUNNEL_UNKNOWN;
+}
+
+static enum status_truth truth_of(enum peer_truth t)
+{
+	switch (t) {
+	case PEER_FALSE:
+		return STATUS_FALSE;
+	case PEER_TRUE:
+		return STATUS_TRUE;
+	case PEER_UNSURE:
+		return STATUS_UNKNOWN;
+	}
+	return STATUS_UNKNOWN;
+}
+
+static int64_t to_wall(int64_t mono_ms)
+{
+	return mono_ms < 0 ? -1 : clock_wall_ms() - (clock_mono_ms() - mono_ms);
+}
+
+static void fill_measured(const struct gateway *g, struct status_tunnel *out)
+{
+	struct prober_view v;
+
+	if (!prober_view(g->prober, out->name, &v))
+		return;
+	out->asked = true;
+	out->state = state_of(v.verdict);
+	out->has_agent = v.has_agent;
+	out->outbound = truth_of(v.outbound);
+	out->inbound = truth_of(v.inbound);
+	out->path_mtu = v.path.mtu;
+	out->reverse_mtu = v.reverse_mtu;
+	out->pmtud = v.path.pmtud;
+	out->measured_at = to_wall(v.path.measured_ms);
+	out->last_heard = to_wall(v.heard_ms);
+	out->rtt_ms = v.rtt_ms;
+	out->loss_percent = v.loss_percent;
+}
+
+static void fill_mtu_state(const struct gateway *g, const struct spec_tunnel *t, struct status_tunnel *out)
+{
+	char object[GATEWAY_OBJECT];
+	const struct gateway_dispute *d = NULL;
+
+	if (t->interface[0])
+		gateway_link_object(t->interface, object);
+	else
+		gateway_route_object(&t->peer_network, object);
+	for (size_t i = 0; i < g->n_disputes; i++)
+		if (!strcmp(g->disputes[i].object, object))
+			d = &g->disputes[i];
+	out->repairs = d ? d->fight.repairs : 0;
+	if (d && d->fight.contested)
+		out->mtu_state = MTU_CONTESTED;
+	else if (out->actual == out->wanted)
+		out->mtu_state = MTU_IN_SYNC;
+	else
+		out->mtu_state = d && d->out_of_range ? MTU_OUT_OF_RANGE : MTU_PENDING;
+}
+
+/* The smallest of what is known: the MTU in force, the path's, and the path's back. */
+static uint32_t smallest_mtu(const struct status_tunnel *t)
+{
+	uint32_t least = t->actual;
+
+	if (t->path_mtu && (!least || t->path_mtu < least))
+		least = t->path_mtu;
+	if (t->reverse_mtu && (!least || t->reverse_mtu < least))
+		least = t->reverse_mtu;
+	return least;
+}
+
+void gateway_tunnels_fill(struct gateway *g, const struct spec_tunnel *t, struct status_tunnel *out)
+{
+	uint32_t cost = spec_encapsulation_overhead(g->spec->encapsulation,
+						    t->peer_network.addr.family == IP_V6 ? IP_V6 : IP_V4);
+
+	out->name = t->name;
+	out->interface = t->interface;
+	out->peer_cloudspace = t->peer_cloudspace;
+	out->peer_address = t->peer_address;
+	out->wanted = wanted_of(g, t);
+	if (t->interface[0]) {
+		fill_by_interface(g, t, out);
+	} else {
+		out->actual = own_route_mtu(g, t);
+		out->state = route_wanted(g, t) ? TUNNEL_UNKNOWN : TUNNEL_NO_ROUTE;
+	}
+	fill_mtu_state(g, t, out);
+	fill_measured(g, out);
+	out->max_pod_mtu = smallest_mtu(out) > cost ? smallest_mtu(out) - cost : 0;
+}
