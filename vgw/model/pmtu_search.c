@@ -445,3 +445,9 @@ enum pmtu_search_state pmtu_search_result(const struct pmtu_search *s, int64_t n
 	};
 	return s->state;
 }
+
+void pmtu_search_range(const struct pmtu_search *s, uint32_t *low, uint32_t *high)
+{
+	*low = s->low;
+	*high = s->n_lost ? s->lost[0].size - 1 : s->top;
+}

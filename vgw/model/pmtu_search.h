@@ -157,6 +157,9 @@ void pmtu_search_unsent(struct pmtu_search *s, uint32_t id, uint32_t size, int64
 enum pmtu_search_state pmtu_search_result(const struct pmtu_search *s, int64_t now_us,
 					  struct pmtu_search_result *out);
 
+/* For progress: the largest size that came back (0: none), and the largest that still may. */
+void pmtu_search_range(const struct pmtu_search *s, uint32_t *low, uint32_t *high);
+
 /* "Unknown", "Working", "BlackHole". */
 const char *pmtu_verdict_name(enum pmtu_verdict v);
 
