@@ -38,6 +38,7 @@ int cli_check(int argc, char **argv);
 int cli_apply(int argc, char **argv);
 int cli_confirm(int argc, char **argv);
 int cli_status(int argc, char **argv);
+int cli_pmtu(int argc, char **argv);
 int cli_pki(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_help(int argc, char **argv);

@@ -71,6 +71,18 @@ const struct cli_verb cli_verbs[] = {
 		cli_status,
 	},
 	{
+		"pmtu", "pmtu ADDRESS [--max N] [--json]",
+		"measures the path MTU to an address",
+		"The exact value by ICMP echo, and whether path MTU discovery works there\n"
+		"(Working) or larger packets vanish in silence (BlackHole); then what is left\n"
+		"for pods in VXLAN, Geneve, IP-in-IP and WireGuard over that address's family.\n"
+		"ADDRESS may be a name. Needs no running agent, but CAP_NET_RAW or a group that\n"
+		"net.ipv4.ping_group_range allows.\n\n"
+		"  --max N  try nothing larger, in bytes of the whole IP packet\n"
+		"  --json   {address, mtu, pmtud, method, elapsedMs, maxPodMTU}\n",
+		cli_pmtu,
+	},
+	{
 		"teardown", "teardown " TARGET_SYNOPSIS,
 		"removes what the agent has configured on this host",
 		"Exactly what is recorded goes, and replaced values come back; nothing else is\n"
