@@ -308,23 +308,20 @@ def test_names_are_escaped(lab, agent):
 
 
 def test_ten_thousand_frontends(lab, agent):
-    """The scrape is whole and in time, also when it is asked for again and again."""
+    """The scrape is whole and cheap, also when it is asked for again and again. CPU time: the machine may be busy."""
     rows = [backend(name, 7000) for name in CONTROL_PLANE]
     many = [tcp(f"f{n}", 10000 + n, check={"type": "none"}, backends=rows) for n in range(9999)]
     agent.apply(spec(kube(), *many), settled=False)
-    begin = time.monotonic()
-    m = scrape(agent, timeout=30)
-    took = time.monotonic() - begin
-    assert took < 5, took  # most of it is this test's own parsing
+    before = cpu_seconds(agent.process)
+    answer = agent.get("/metrics", timeout=30)
+    assert cpu_seconds(agent.process) - before < 0.5
+    m = Metrics(answer.text)
     assert len(m.families["vgw_backend_up"]) == 30000
     assert len(m.families["vgw_frontend_backends"]) == 40000
-    before = cpu_seconds(agent.process)
-    connection, begin = agent.local(30), time.monotonic()
-    for _ in range(10):
+    before, connection = cpu_seconds(agent.process), agent.local(30)
+    for _ in range(20):
         connection.request("GET", "/metrics")
         connection.getresponse().read()
-    took = (time.monotonic() - begin) / 10
     connection.close()
-    assert took < 0.5, took
-    assert (cpu_seconds(agent.process) - before) / 10 < 0.2
-    agent.becomes(CP1, "Up")
+    assert cpu_seconds(agent.process) - before < 2
+    agent.becomes(CP1, "Up", timeout=20)
