@@ -64,6 +64,10 @@ class Ground(Lab):
         # Thousands of short connections between few addresses: the same room for everybody's ports and entries.
         for name in ("gw", "cl", *CONTROL_PLANE, *peers):
             self.namespaces[name].sysctl("ipv4/ip_local_port_range", "1024 65535")
+        # The servers close first. A random port that comes back within their minute of TIME_WAIT would cost its client a
+        # second by PAWS, in every contender that picks ports at random: they do not remember.
+        for name in CONTROL_PLANE:
+            self.namespaces[name].sysctl("ipv4/tcp_max_tw_buckets", 0)
         for name in ("gw", *peers):
             self.namespaces[name].sysctl("netfilter/nf_conntrack_tcp_timeout_time_wait", 5)
         for name in peers:
@@ -80,7 +84,8 @@ class Ground(Lab):
         started = [self.namespaces[name].spawn("taskset", "-c", SERVER_CPU, tool("server"), *ports, log="server")
                    for name in CONTROL_PLANE]
         for process in started:
-            wait_for(lambda p=process: "ready" in p.text(), what="the server listens")
+            wait_for(lambda p=process: "ready" in p.text() or not p.alive(), what="the server listens")
+            assert process.alive(), f"the server ended: {process.text()}"
         return started
 
     def targets(self, name, port=TRAFFIC):

@@ -45,9 +45,11 @@ class _Watch:
 
 
 class Generations(_Watch):
-    """Every committed change of the ruleset in a namespace: (time, the kinds of its messages)."""
+    """Every committed change of the ruleset in a namespace: (time, the kinds of its messages). With a port, kinds has that
+    port, negative, where a message names it: in a set's keys and values ports are padded to four bytes."""
 
-    def __init__(self, namespace):
+    def __init__(self, namespace, *ports):
+        self.needles = {struct.pack("!HH", port, 0): -port for port in ports}
         with namespace.entered():
             sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER)
         sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
@@ -63,6 +65,7 @@ class Generations(_Watch):
             if length < 16:
                 return
             self.kinds.add(kind)
+            self.kinds.update(mark for needle, mark in self.needles.items() if data.find(needle, at, at + length) >= 0)
             if kind == NEWGEN:
                 self.seen.append((now, frozenset(self.kinds)))
                 self.kinds = set()

@@ -172,8 +172,8 @@ def cpu(options):
             agent = Agent(ground, logLevel="warning").start()
             agent.apply(specs.spec(*(
                 {"name": f"b{n}", "port": 30000 + n, "protocol": "TCP", "backends": backends[250 * n:250 * n + 250]}
-                for n in range(-(-count // 250)))))
-            time.sleep(2)
+                for n in range(-(-count // 250)))), settled=False)
+            time.sleep(4)
             ours, made = busy(ground, agent.process.pid, seconds)
             agent.stop()
             host = ground.dnat

@@ -15,6 +15,7 @@ from kernelwatch import Generations
 from rows import INFINITE, Row, at_most
 
 SLOW = 0.4  # seconds: who needs longer has met the dead backend
+RETRY = 1.2  # seconds until a client's second SYN, and then some
 PEERS = {"haproxy": "HAProxy, defaults", "tuned": "HAProxy, inter 1s fall 2", "nginx": "nginx stream"}
 # seconds after the first and after the second death: HAProxy's defaults need 10 s and more to see a silent one
 LONG = {"silent": (13, 11), "refused": (9, 8)}
@@ -91,7 +92,7 @@ class Cycle:
         loads = {who: (Rate(ground, who, 20), Rate(ground, who, 100)) for who in contenders}
         self.downs = {}
         observers = [self._observe(ground, who) for who in contenders if hold and who in ("haproxy", "tuned")]
-        with Generations(ground.gw) as generations:
+        with Generations(ground.gw, NAME, ECHO) as generations:
             time.sleep(0.7 + random.random())  # any phase of the checks
             self.first = kill(ground, kind, self.victims[0])
             sleep_until(self.first + spans[0])
@@ -103,7 +104,9 @@ class Cycle:
                     load.finish()
             for one in held.values():
                 one.finish()
-            self.verdict = generations.first(self.first)
+            # each frontend has its own verdict on a backend
+            self.verdict = generations.first(self.first, -NAME) or generations.first(self.first)
+            self.echo_verdict = generations.first(self.first, -ECHO) or generations.first(self.first)
         for observer in observers:
             observer.stop()
         self.rows20 = {who: pair[0].rows() for who, pair in loads.items()}
@@ -130,13 +133,15 @@ class Cycle:
 
     def lost(self, who, second):
         """(failed, slowest) of the 20 connections/s after the first or the second death."""
-        begin, end = (self.second, self.end) if second else (self.first, self.second)
+        # What began just before the second death is retried after it.
+        turn = self.second - RETRY
+        begin, end = (turn, self.end) if second else (self.first, turn)
         rows = [row for row in self.rows20[who] if begin <= row[0] < end]
         return sum(how != "ok" for _, _, how in rows), max(took for _, took, _ in rows)
 
     def reset_after(self, who, kind):
         """Worst time from the verdict to the end of a connection to the first victim; None when there was none."""
-        verdict = self.verdict if who == "gw" else self.downs.get(who)
+        verdict = self.echo_verdict if who == "gw" else self.downs.get(who)
         rows = [(end, how) for end, k, how, name in self.held[who] if k == kind and name == self.victims[0]]
         if not rows:
             return None
@@ -159,7 +164,7 @@ def deaths(options):
         agent = Agent(ground, logLevel="warning").start()
         agent.apply(spec())
         for kind in ("silent", "refused"):
-            if not options.wants(kind, "reset", "lost"):
+            if not options.wants(kind, "lost", *(["reset"] if kind == "silent" else [])):
                 continue
             cycles = []
             for number in range(long + short):
