@@ -41,7 +41,7 @@ struct gateway_metrics {
 	bool has_dropped;
 	int64_t dropped_ms;
 	struct buf body;
-	int64_t body_ms, fresh_ms;
+	int64_t body_ms, fresh_ms, revision;
 };
 
 int gateway_metrics_open(struct gateway *g)
@@ -192,16 +192,22 @@ static int64_t count_fds(void)
 	return n;
 }
 
+/* CPU time of this process; below 0: not known. */
+static double cpu_seconds(void)
+{
+	struct timespec t;
+
+	return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) == 0 ? (double)t.tv_sec + (double)t.tv_nsec / 1e9
+								: -1;
+}
+
 static void fill_process(const struct gateway *g, struct metrics_process *p)
 {
 	long long virtual = -1, resident = -1, page = sysconf(_SC_PAGESIZE);
 	struct buf text = {0};
-	struct timespec cpu;
 	struct rlimit fds;
 
-	p->cpu_seconds = -1;
-	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
-		p->cpu_seconds = (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9;
+	p->cpu_seconds = cpu_seconds();
 	p->start_time = (double)g->start_ms / 1000.0;
 	p->open_fds = count_fds();
 	p->max_fds = getrlimit(RLIMIT_NOFILE, &fds) == 0 && fds.rlim_cur != RLIM_INFINITY
@@ -314,12 +320,14 @@ static bool fill(struct gateway *g, struct arena *arena, struct codes *codes, st
 const char *gateway_metrics(struct gateway *g, size_t *len)
 {
 	struct gateway_metrics *x = g->metrics;
-	int64_t begin = clock_mono_ms();
+	int64_t revision = gateway_revision(g);
 	struct arena *arena;
 	struct codes codes;
 	struct metrics m;
+	double begin;
 
-	if (!x->body.len || begin - x->body_ms >= x->fresh_ms) {
+	if (!x->body.len || revision != x->revision || clock_mono_ms() - x->body_ms >= x->fresh_ms) {
+		begin = cpu_seconds();
 		look_at_dropped(g);
 		x->body.len = 0;
 		arena = arena_new();
@@ -329,7 +337,9 @@ const char *gateway_metrics(struct gateway *g, size_t *len)
 		if (x->body.failed)
 			buf_free(&x->body);
 		x->body_ms = clock_mono_ms();
-		x->fresh_ms = (x->body_ms - begin) * BODY_SHARE;
+		x->revision = revision;
+		/* What takes less than a millisecond is always new. */
+		x->fresh_ms = (int64_t)((cpu_seconds() - begin) * 1000) * BODY_SHARE;
 	}
 	*len = x->body.len;
 	return buf_str(&x->body);
