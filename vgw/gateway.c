@@ -12,7 +12,7 @@
 #include "vgw/gateway_internal.h"
 
 /* Events are gathered for so long; what no notification tells is looked at so often, everything so seldom. */
-enum { COALESCE_MS = 10, TICK_MS = 5000, FULL_MS = 60000 };
+enum { COALESCE_MS = 10, TICK_MS = 500, COUNT_TICKS = 10, FULL_MS = 60000 };
 
 static void on_soon(struct ev_loop *loop, ev_timer *w, int revents)
 {
@@ -45,6 +45,8 @@ static void on_event(struct ev_loop *loop, ev_io *w, int revents)
 		g->event_ms = clock_mono_ms();
 	if (report.bits & MONITOR_TABLE)
 		g->table_dirty = true;
+	if (report.bits & MONITOR_LINK)
+		gateway_flows_hurry(g);
 	gateway_metrics_tampered(g, report.table_changes);
 	if (report.table_by[0])
 		memcpy(g->table_by, report.table_by, sizeof(g->table_by));
@@ -74,6 +76,8 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int revents)
 	} else if (g->spec && sysctls_moved(g)) {
 		gateway_reconcile_soon(g, 0);
 	}
+	if (++g->ticks % COUNT_TICKS)
+		return;
 	if (g->spec)
 		reaper_count(g->reaper);
 	gateway_touch(g);

@@ -6,6 +6,8 @@
 #include "netcfg/base/log.h"
 #include "vgw/gateway_internal.h"
 
+enum { HURRY_BACKENDS = 256 };
+
 /* The frontend at PORT, by bisection in the wanted services and then by index; n_frontends when there is
  * none. */
 static size_t find_frontend(const struct gateway *g, const struct ns_port *port)
@@ -181,4 +183,21 @@ void gateway_flows_reap(struct gateway *g)
 		     g->spec->frontends[f].placement != SPEC_IGNORED && b < g->spec->frontends[f].n_backends;
 		     b++)
 			reap_backend(g, f, b);
+	reaper_count(g->reaper);
+}
+
+/* Of a large spec the checks go on as they are: all at once they would be a burst. */
+void gateway_flows_hurry(struct gateway *g)
+{
+	size_t n = 0;
+
+	for (size_t f = 0; g->spec && f < g->spec->n_frontends; f++)
+		n += g->spec->frontends[f].n_backends;
+	if (n > HURRY_BACKENDS)
+		return;
+	for (size_t f = 0; g->spec && f < g->spec->n_frontends; f++)
+		for (size_t b = 0;
+		     g->spec->frontends[f].placement != SPEC_IGNORED && b < g->spec->frontends[f].n_backends;
+		     b++)
+			checker_hurry(g->checker, f, b);
 }

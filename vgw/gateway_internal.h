@@ -36,7 +36,8 @@ struct gateway {
 	struct nflog *nflog; /* NULL: no hints */
 	ev_io hints;
 	ev_io watch[MONITOR_SOCKETS];
-	ev_timer soon;	/* coalesces what makes a reconciliation due */
+	ev_timer soon; /* coalesces what makes a reconciliation due */
+	unsigned ticks;
 	ev_timer tick;	/* what no notification tells */
 	ev_timer touch; /* the status may have changed */
 
@@ -107,6 +108,8 @@ int gateway_flows_open(struct gateway *g, struct vgw_err *err);
 void gateway_flows_close(struct gateway *g);
 /* Reap what is due, now that the rules have sent new flows elsewhere. */
 void gateway_flows_reap(struct gateway *g);
+/* A link has changed: whoever is behind it is checked now. */
+void gateway_flows_hurry(struct gateway *g);
 
 /* What is counted for the metrics alone: gateway_metrics.c. */
 int gateway_metrics_open(struct gateway *g);
