@@ -7,13 +7,40 @@
 #include "vgw/clock.h"
 #include "vgw/gateway_internal.h"
 
+static bool follows_measurement(const struct spec *s)
+{
+	for (size_t i = 0; s && i < s->n_tunnels; i++)
+		if (!s->tunnels[i].mtu)
+			return true;
+	return false;
+}
+
 static void on_prober(void *ctx, unsigned changes)
 {
-	gateway_touch(ctx);
+	struct gateway *g = ctx;
+
+	if ((changes & PROBER_MTU) && follows_measurement(g->spec))
+		gateway_reconcile_soon(g, 0);
+	gateway_touch(g);
+}
+
+/* For host.h: what the next plan takes for the path of a tunnel. */
+static bool on_measured(void *ctx, const struct spec_tunnel *t, struct wanted_tunnel *out)
+{
+	struct gateway *g = ctx;
+	struct prober_view v;
+
+	if (!prober_view(g->prober, t->name, &v) || !v.path.mtu)
+		return false;
+	out->mtu = v.path.mtu;
+	out->raised = v.raise ? t->max_mtu : 0;
+	return true;
 }
 
 int gateway_tunnels_open(struct gateway *g, struct vgw_err *err)
 {
+	g->host.measured = on_measured;
+	g->host.measured_ctx = g;
 	g->prober = prober_new(g->loop, g->config->probe_port, on_prober, g);
 	return g->prober ? 0 : vgw_err_set(err, -ENOMEM, "OutOfMemory", "probes", "no memory");
 }
@@ -27,13 +54,14 @@ void gateway_tunnels_close(struct gateway *g)
 /* What the tunnel is to have, all that share its interface or network considered. */
 static uint32_t wanted_of(const struct gateway *g, const struct spec_tunnel *t)
 {
-	for (size_t i = 0; t->interface[0] && i < g->wanted.n_links; i++)
-		if (!strcmp(g->wanted.links[i].name, t->interface))
-			return g->wanted.links[i].mtu;
-	for (size_t i = 0; !t->interface[0] && i < g->wanted.n_routes; i++)
-		if (!ip_prefix_cmp(&g->wanted.routes[i].network, &t->peer_network))
-			return g->wanted.routes[i].mtu;
-	return wanted_mtu(t);
+	for (size_t i = 0; i < g->wanted.n_clamps; i++) {
+		const struct ns_clamp *c = &g->wanted.clamps[i];
+
+		if (t->interface[0] ? !strcmp(c->interface, t->interface)
+				    : !ip_prefix_cmp(&c->network, &t->peer_network))
+			return c->mtu;
+	}
+	return t->mtu ? t->mtu : t->max_mtu;
 }
 
 /* The MTU of our own route to the tunnel's network; 0 without one. */
@@ -65,12 +93,22 @@ static bool leads_into(const struct gateway *g, const struct spec_tunnel *t)
 	return rt_route_origin(g->host.rt, &peer, &route) == 0 && !strcmp(route.interface, t->interface);
 }
 
+/* A link that several tunnels share is not raised for one of them. */
+static bool is_alone(const struct spec *s, const struct spec_tunnel *t)
+{
+	for (size_t i = 0; i < s->n_tunnels; i++)
+		if (&s->tunnels[i] != t && !strcmp(s->tunnels[i].interface, t->interface))
+			return false;
+	return true;
+}
+
 static void describe(const struct gateway *g, const struct spec_tunnel *t, struct prober_tunnel *out)
 {
 	const struct rt_link *link = rt_host_link(&g->view.rt, t->interface);
 
 	*out = (struct prober_tunnel){.name = t->name, .peer = t->peer_address, .network = t->peer_network};
 	out->limit = t->mtu ? t->mtu : t->max_mtu;
+	out->may_raise = !t->mtu && t->interface[0] && t->peer_network.addr.family && is_alone(g->spec, t);
 	if (!t->interface[0]) {
 		out->link = route_wanted(g, t) ? PROBER_READY : PROBER_NO_ROUTE;
 		out->in_force = own_route_mtu(g, t);
@@ -110,6 +148,9 @@ static void fill_by_interface(struct gateway *g, const struct spec_tunnel *t, st
 
 	out->state = !link ? TUNNEL_ABSENT : link->up ? TUNNEL_UNKNOWN : TUNNEL_DOWN;
 	out->actual = link ? link->mtu : 0;
+	/* While the link is raised for probes, our own route has what is in use. */
+	if (link && route_wanted(g, t) && own_route_mtu(g, t))
+		out->actual = own_route_mtu(g, t);
 	out->original = out->actual;
 	for (size_t i = 0; i < g->record.n_links; i++)
 		if (!strcmp(g->record.links[i].name, t->interface))

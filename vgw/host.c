@@ -176,6 +176,43 @@ static int find_connected(struct host_view *v)
 	return 0;
 }
 
+/*
+ * Without a measurement, an MTU that we have set ourselves is the last one's: an agent that starts again, or
+ * a plan without one, does not try what was found too large.
+ */
+static uint32_t mtu_left(const struct spec_tunnel *t, const struct plan_recorded *record,
+			 const struct host_view *v)
+{
+	const struct rt_link *link = rt_host_link(&v->rt, t->interface);
+
+	for (size_t i = 0; link && i < record->n_links; i++)
+		if (!strcmp(record->links[i].name, t->interface) && record->links[i].set == link->mtu)
+			return link->mtu;
+	for (size_t i = 0; !t->interface[0] && i < v->rt.n_own; i++)
+		if (!ip_prefix_cmp(&v->rt.own[i].network, &t->peer_network))
+			return v->rt.own[i].mtu;
+	return 0;
+}
+
+static int find_measured(const struct host *h, const struct spec *spec, const struct plan_recorded *record,
+			 struct host_view *v)
+{
+	struct wanted_tunnel *out = arena_calloc(v->arena, spec->n_tunnels, sizeof(*out));
+
+	if (!out)
+		return -ENOMEM;
+	for (size_t i = 0; i < spec->n_tunnels; i++) {
+		const struct spec_tunnel *t = &spec->tunnels[i];
+
+		if (t->mtu)
+			continue;
+		if (!h->measured || !h->measured(h->measured_ctx, t, &out[i]) || !out[i].mtu)
+			out[i].mtu = mtu_left(t, record, v);
+	}
+	v->facts.tunnels = out;
+	return 0;
+}
+
 static int find_origins(struct host *h, const struct spec *spec, struct host_view *v)
 {
 	struct ns_route *origins = arena_calloc(v->arena, spec->n_tunnels, sizeof(*origins));
@@ -185,7 +222,7 @@ static int find_origins(struct host *h, const struct spec *spec, struct host_vie
 	for (size_t i = 0; i < spec->n_tunnels; i++) {
 		const struct spec_tunnel *t = &spec->tunnels[i];
 
-		if (t->interface[0] || !t->peer_network.addr.family)
+		if ((t->interface[0] && !v->facts.tunnels[i].raised) || !t->peer_network.addr.family)
 			continue;
 		if (rt_route_origin(h->rt, &t->peer_network, &origins[i]) < 0)
 			memset(&origins[i], 0, sizeof(origins[i]));
@@ -303,6 +340,8 @@ int host_look(struct host *h, const struct spec *spec, const struct plan_recorde
 	rc = find_control(h, out);
 	if (!rc)
 		rc = find_connected(out);
+	if (!rc && spec)
+		rc = find_measured(h, spec, record, out);
 	if (!rc && spec)
 		rc = find_origins(h, spec, out);
 	if (!rc)

@@ -11,11 +11,16 @@
 #include "vgw/model/rules.h"
 #include "vgw/model/wanted.h"
 
+/* What is measured of one tunnel of the spec; false when nothing is. */
+typedef bool host_measured_fn(void *ctx, const struct spec_tunnel *tunnel, struct wanted_tunnel *out);
+
 struct host {
 	struct nft *nft;
 	struct rt *rt;
 	struct nft_features features;
 	const struct config *config;
+	host_measured_fn *measured; /* NULL: nobody measures */
+	void *measured_ctx;
 };
 
 /* One look at the host, all in one arena. */

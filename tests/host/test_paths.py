@@ -52,6 +52,9 @@ class Pair:
 @pytest.fixture
 def pair(lab, start_agent):
     whole = Pair(lab, start_agent(), start_agent(host="peer", control=False))
+    # What the kernel has learnt of earlier paths would have it fragment the tunnel's packets.
+    for host in (lab.gw, lab.peer):
+        host.ip("route flush cache")
     yield whole
     lab.underlay_mtu(1500)
     for host in (lab.ur, lab.gw, lab.peer):
@@ -153,3 +156,88 @@ def test_probes_from_outside_are_not_answered(lab, pair):
     assert not answered(lab.ext)
     assert not answered(lab.peer, "10.255.0.2")
     assert not answered(lab.cl)
+
+
+def test_two_agents_follow_the_path(lab, pair):
+    """mtu auto, the path's routers saying nothing: down at once, and the pods' condition with it."""
+    lab.underlay_silent()
+    pair.apply("auto").up()
+    wait_for(lambda: pair.gw.tunnel()["path"].get("mtu") == 1400, what="the path carries maxMTU")
+    assert lab.gw.mtu(lab.wg) == 1400
+    assert pair.gw.condition("PodMTUFits")["status"] == "True"
+    lab.underlay_mtu(1368)
+    row = wait_for(lambda: pair.gw.tunnel()["path"]["mtu"] < 1400 and pair.gw.tunnel(), 20, what="the smaller path is found")
+    # WireGuard pads to 16 bytes, up to its link's MTU: 1368 leaves 1308, and of a link of 1400 only 1296 gets through.
+    assert 1296 <= row["path"]["mtu"] <= 1308
+    assert row["path"]["pmtud"] == "BlackHole"
+    wait_for(lambda: lab.gw.mtu(lab.wg) == row["path"]["mtu"], what="the link follows")
+    wait_for(lambda: pair.gw.tunnel()["state"] == "Up", what="nothing in use is too large")
+    row = pair.gw.tunnel()
+    assert row["mtu"]["state"] == "InSync" and row["mtu"]["wanted"] == row["mtu"]["actual"] == row["path"]["mtu"]
+    wait_for(lambda: pair.gw.condition("PodMTUFits")["status"] == "False", what="pods of 1300 do not fit")
+
+
+@pytest.mark.parametrize("underlay,least,most", [(1400, 1328, 1340), (1368, 1296, 1308), (1320, 1248, 1260),
+                                                 (1296, 1232, 1236)])
+def test_a_number_too_large_is_a_black_hole(lab, pair, underlay, least, most):
+    """The MTU stays as given, and is measured all the same. Only one direction of this path is too small: the other
+    end's own link fragments."""
+    lab.underlay_silent()
+    lab.underlay_mtu(underlay)
+    pair.apply(1400)
+    wait_for(lambda: pair.gw.tunnel()["state"] == "BlackHole", what="BlackHole")
+    row = pair.gw.tunnel()
+    assert least <= row["path"]["mtu"] <= most and row["mtu"]["actual"] == 1400
+    assert row["maxPodMTU"] == row["path"]["mtu"] - 50
+    assert pair.gw.condition("TunnelMTUReady")["reason"] == "BlackHole"
+    wait_for(lambda: pair.peer.tunnel("back")["path"].get("reverseMtu") == row["path"]["mtu"],
+             what="the other end is told")
+    wait_for(lambda: pair.gw.tunnel()["path"].get("reverseMtu") == pair.peer.tunnel("back")["path"]["mtu"] == 1400,
+             what="and knows its own direction")
+
+
+@pytest.mark.parametrize("underlay", [1400, 1368, 1320, 1296])
+def test_where_icmp_passes_the_outer_packets_are_fragmented(lab, pair, underlay):
+    """wireguard-go's socket takes part in PMTU discovery: once the router has spoken, everything passes, in pieces."""
+    lab.underlay_mtu(underlay)
+    pair.apply(1400)
+    wait_for(lambda: pair.gw.tunnel()["path"].get("mtu"), what="a measurement")
+    wait_for(lambda: pair.gw.tunnel()["state"] == "Up" and pair.gw.tunnel()["path"]["mtu"] == 1400, 30, what="Up")
+
+
+def test_upwards_again_behind_a_route_that_holds(lab, pair):
+    """A link that comes back is searched upwards: raised for the length of the search, our route holding the MTU."""
+    lab.underlay_silent()
+    lab.underlay_mtu(1368)
+    pair.apply("auto").up()
+    wait_for(lambda: lab.gw.mtu(lab.wg) < 1400, what="down")
+    low = lab.gw.mtu(lab.wg)
+    lab.underlay_mtu(1500)
+    watch = lab.gw.spawn("ip", "-o", "monitor", "route", log="route-monitor")
+    lab.gw.ip(f"link set {lab.wg} down")
+    wait_for(lambda: pair.gw.tunnel()["state"] == "Down", what="Down")
+    lab.gw.ip(f"link set {lab.wg} up", f"route replace 192.168.10.0/24 dev {lab.wg}",
+              f"route replace fd00:10::/64 dev {lab.wg}")
+    wait_for(lambda: pair.gw.tunnel()["path"]["mtu"] == 1400, 20, what="the larger path is found")
+    wait_for(lambda: lab.gw.mtu(lab.wg) == 1400, what="the link follows")
+    wait_for(lambda: not [r for r in lab.gw.ip_json("route show") if r.get("protocol") in ("86", "vgw-agent")],
+             what="the route of the search is gone")
+    watch.stop()
+    held = [line for line in watch.text().splitlines() if "192.168.10.0/24" in line and f"mtu {low}" in line]
+    assert held, "our own route held the MTU in use"
+    row = pair.gw.tunnel()
+    assert row["state"] == "Up" and row["mtu"]["original"] == 1420 and row["mtu"]["actual"] == 1400
+    assert [d for d in pair.gw.status()["drift"] if lab.wg in d["object"]] == []
+
+
+def test_a_restart_does_not_try_what_was_too_large(lab, pair):
+    lab.underlay_silent()
+    lab.underlay_mtu(1368)
+    pair.apply("auto").up()
+    wait_for(lambda: lab.gw.mtu(lab.wg) < 1400, what="down")
+    low = lab.gw.mtu(lab.wg)
+    pair.gw.kill()
+    pair.gw.start()
+    stays(lambda: lab.gw.mtu(lab.wg) == low, 3, "the MTU found before is kept")
+    pair.up()
+    assert pair.gw.tunnel()["path"]["mtu"] == low

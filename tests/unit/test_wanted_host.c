@@ -201,6 +201,55 @@ static void tunnels_by_interface(void **state)
 	wanted_free(&x);
 }
 
+/* auto follows the measurement, between what every link must carry and maxMTU. */
+static void measured_tunnels(void **state)
+{
+	struct wanted_tunnel measured[4] = {{.mtu = 1328}, {.mtu = 1500}, {.mtu = 400}, {.mtu = 1300}};
+	struct wanted_fixture x;
+
+	(void)state;
+	wanted_start(&x, TUNNELS("{'name':'a','interface':'wg0','mtu':'auto'},"
+				 "{'name':'b','interface':'wg1','mtu':'auto'},"
+				 "{'name':'c','interface':'wg2','mtu':'auto'},"
+				 "{'name':'d','interface':'wg3','mtu':1380}"));
+	x.host.tunnels = measured;
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1328; link wg1 1400; link wg2 576; link wg3 1380; "
+			   "clamp wg0 1328; clamp wg1 1400; clamp wg2 576; clamp wg3 1380; ");
+	wanted_free(&x);
+	wanted_start(&x, DUAL(",'tunnels':[{'name':'a','interface':'wg0','mtu':'auto'},"
+			      "{'name':'b','interface':'wg1','maxMTU':1200}]"));
+	measured[0].mtu = measured[1].mtu = 1000;
+	x.host.tunnels = measured;
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1280; link wg1 1200; clamp wg0 1280; clamp wg1 1200; ");
+	wanted_free(&x);
+}
+
+/* Raised for a search: an own route holds what is in use. Without one to hold it the link stays. */
+static void raised_tunnel(void **state)
+{
+	struct wanted_tunnel measured = {.mtu = 1328, .raised = 1400};
+	struct wanted_fixture x;
+	struct ns_route *o;
+
+	(void)state;
+	wanted_start(&x, TUNNELS("{'name':'a','interface':'wg0','mtu':'auto'," PEER_NETWORK(
+				 "192.168.10.0/24") "}"));
+	x.host.tunnels = &measured;
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1328; clamp wg0 1328; ");
+	o = origins_of(&x);
+	lead(&o[0], "192.168.10.0/24", "eth0", "203.0.113.1");
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1328; clamp wg0 1328; ");
+	lead(&o[0], "192.168.10.0/24", "wg0", "10.0.0.1");
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1400; route 192.168.10.0/24 1328 dev wg0 via 10.0.0.1; "
+			   "clamp wg0 1328; ");
+	wanted_free(&x);
+}
+
 static void tunnels_by_route(void **state)
 {
 	static const char spec[] = TUNNELS(TUNNEL_TO("a", "192.168.10.0/24", "1390") "," TUNNEL_TO(
@@ -302,6 +351,8 @@ int main(void)
 		cmocka_unit_test(guarded_dual_stack),
 		cmocka_unit_test(peers),
 		cmocka_unit_test(tunnels_by_interface),
+		cmocka_unit_test(measured_tunnels),
+		cmocka_unit_test(raised_tunnel),
 		cmocka_unit_test(tunnels_by_route),
 		cmocka_unit_test(sysctls),
 		cmocka_unit_test(management),

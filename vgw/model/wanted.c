@@ -7,6 +7,8 @@
 
 #include "vgw/model/slots.h"
 
+enum { MTU_FLOOR_V4 = 576, MTU_FLOOR_V6 = 1280 };
+
 struct maker {
 	const struct spec *spec;
 	const struct wanted_host *host;
@@ -25,9 +27,25 @@ static void *make_array(struct maker *m, size_t n, size_t size)
 	return p;
 }
 
-uint32_t wanted_mtu(const struct spec_tunnel *t)
+static bool uses_ipv6(const struct spec *s)
 {
-	return t->mtu ? t->mtu : t->max_mtu;
+	for (size_t i = 0; i < s->private_networks.n; i++)
+		if (s->private_networks.v[i].addr.family == IP_V6)
+			return true;
+	return false;
+}
+
+uint32_t wanted_mtu(const struct spec *spec, size_t tunnel, const struct wanted_tunnel *measured)
+{
+	const struct spec_tunnel *t = &spec->tunnels[tunnel];
+	bool v6 = t->peer_network.addr.family == IP_V6 || uses_ipv6(spec);
+	uint32_t floor = v6 ? MTU_FLOOR_V6 : MTU_FLOOR_V4;
+
+	if (t->mtu || !measured || !measured->mtu || measured->mtu >= t->max_mtu)
+		return t->mtu ? t->mtu : t->max_mtu;
+	if (measured->mtu >= floor)
+		return measured->mtu;
+	return floor < t->max_mtu ? floor : t->max_mtu;
 }
 
 bool wanted_port(const struct spec_frontend *f, const struct wanted_host *host, struct ns_port *out)
@@ -243,48 +261,66 @@ static void make_guard(struct maker *m)
 	g->cut_egress = gateway && m->spec->cloudspace_private;
 }
 
-/* Of two tunnels over one interface or to one network the smaller MTU holds. */
-static void add_link(struct maker *m, const struct spec_tunnel *t)
+/* The MTU of a raised link is for probes: what is in use stays, by a route of our own. */
+static void raise_link(struct maker *m, struct ns_link *link, size_t i, uint32_t mtu)
 {
+	const struct ns_route *origin = m->host->origins ? &m->host->origins[i] : NULL;
+	struct netstate *s = m->out;
+
+	if (!m->host->tunnels || m->host->tunnels[i].raised <= mtu || !origin ||
+	    !origin->network.addr.family || strcmp(origin->interface, link->name))
+		return;
+	link->mtu = m->host->tunnels[i].raised;
+	s->routes[s->n_routes] = *origin;
+	s->routes[s->n_routes++].mtu = mtu;
+}
+
+/* Of two tunnels over one interface or to one network the smaller MTU holds. */
+static void add_link(struct maker *m, size_t index, uint32_t mtu)
+{
+	const struct spec_tunnel *t = &m->spec->tunnels[index];
 	struct netstate *s = m->out;
 
 	for (size_t i = 0; i < s->n_links; i++) {
 		if (strcmp(s->links[i].name, t->interface))
 			continue;
-		if (wanted_mtu(t) < s->links[i].mtu) {
-			s->links[i].mtu = wanted_mtu(t);
+		if (mtu < s->links[i].mtu) {
+			s->links[i].mtu = mtu;
 			for (size_t j = 0; j < s->n_clamps; j++)
 				if (!strcmp(s->clamps[j].interface, t->interface))
-					s->clamps[j].mtu = wanted_mtu(t);
+					s->clamps[j].mtu = mtu;
 		}
 		return;
 	}
 	strncpy(s->links[s->n_links].name, t->interface, NS_IFNAME - 1);
-	s->links[s->n_links++].mtu = wanted_mtu(t);
+	s->links[s->n_links].mtu = mtu;
+	raise_link(m, &s->links[s->n_links++], index, mtu);
 	strncpy(s->clamps[s->n_clamps].interface, t->interface, NS_IFNAME - 1);
-	s->clamps[s->n_clamps++].mtu = wanted_mtu(t);
+	s->clamps[s->n_clamps++].mtu = mtu;
 }
 
-static void add_route(struct maker *m, const struct spec_tunnel *t, const struct ns_route *origin)
+static void add_route(struct maker *m, size_t index, uint32_t mtu)
 {
+	const struct spec_tunnel *t = &m->spec->tunnels[index];
+	const struct ns_route *origin = m->host->origins ? &m->host->origins[index] : NULL;
 	struct netstate *s = m->out;
 
 	for (size_t i = 0; i < s->n_clamps; i++) {
 		if (ip_prefix_cmp(&s->clamps[i].network, &t->peer_network))
 			continue;
-		if (wanted_mtu(t) < s->clamps[i].mtu)
-			s->clamps[i].mtu = wanted_mtu(t);
+		if (mtu < s->clamps[i].mtu)
+			s->clamps[i].mtu = mtu;
 		for (size_t j = 0; j < s->n_routes; j++)
 			if (!ip_prefix_cmp(&s->routes[j].network, &t->peer_network))
 				s->routes[j].mtu = s->clamps[i].mtu;
 		return;
 	}
 	s->clamps[s->n_clamps].network = t->peer_network;
-	s->clamps[s->n_clamps++].mtu = wanted_mtu(t);
+	s->clamps[s->n_clamps++].mtu = mtu;
 	if (!origin || !origin->network.addr.family)
 		return;
 	s->routes[s->n_routes] = *origin;
-	s->routes[s->n_routes++].mtu = wanted_mtu(t);
+	s->routes[s->n_routes++].mtu = mtu;
 }
 
 static void make_tunnels(struct maker *m)
@@ -297,11 +333,12 @@ static void make_tunnels(struct maker *m)
 	s->clamps = make_array(m, n, sizeof(*s->clamps));
 	for (size_t i = 0; i < n && !m->failed; i++) {
 		const struct spec_tunnel *t = &m->spec->tunnels[i];
+		uint32_t mtu = wanted_mtu(m->spec, i, m->host->tunnels ? &m->host->tunnels[i] : NULL);
 
 		if (t->interface[0])
-			add_link(m, t);
+			add_link(m, i, mtu);
 		else if (t->peer_network.addr.family)
-			add_route(m, t, m->host->origins ? &m->host->origins[i] : NULL);
+			add_route(m, i, mtu);
 	}
 }
 
@@ -311,14 +348,6 @@ static void add_sysctl(struct maker *m, const char *name, const char *value)
 
 	snprintf(s->name, sizeof(s->name), "%s", name);
 	snprintf(s->value, sizeof(s->value), "%s", value);
-}
-
-static bool uses_ipv6(const struct spec *s)
-{
-	for (size_t i = 0; i < s->private_networks.n; i++)
-		if (s->private_networks.v[i].addr.family == IP_V6)
-			return true;
-	return false;
 }
 
 static void make_sysctls(struct maker *m)

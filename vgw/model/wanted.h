@@ -20,6 +20,16 @@ enum wanted_frontend_state {
 	WANTED_BALANCED
 };
 
+/* What is known of the path of one tunnel whose MTU is `auto`. */
+struct wanted_tunnel {
+	uint32_t mtu; /* bytes, measured; 0: not yet */
+	/*
+	 * The link's MTU for the length of a search upwards, bytes; 0: none runs. An own route to the peer's
+	 * network and the clamp hold what is in use meanwhile, so that only probes get larger.
+	 */
+	uint32_t raised;
+};
+
 struct wanted_host {
 	const char *private_if, *external_if; /* "" : not known */
 	const char *const *trusted;
@@ -33,7 +43,8 @@ struct wanted_host {
 	/* A tunnel's route without ours, parallel to the spec's tunnels; network family IP_NONE: none leads
 	 * there. */
 	const struct ns_route *origins;
-	bool accept_ra; /* the external interface listens to router advertisements */
+	const struct wanted_tunnel *tunnels; /* parallel to the spec's; NULL: nothing is measured */
+	bool accept_ra;			     /* the external interface listens to router advertisements */
 };
 
 /* VERDICTS[f][b] for frontend f and backend b; a NULL row means no verdicts: all in rotation. */
@@ -54,7 +65,10 @@ int wanted_service(const struct spec_frontend *f, const struct wanted_host *host
 /* What new flows to a frontend meet. */
 enum wanted_frontend_state wanted_state(const struct spec_frontend *f, const struct wanted_host *host,
 					const struct wanted_verdict *verdicts);
-/* The MTU a tunnel is to have, in bytes. */
-uint32_t wanted_mtu(const struct spec_tunnel *t);
+/*
+ * The MTU that the spec's tunnel of that index is to have, in bytes: the number it gives; with `auto` the
+ * measured one, at most maxMTU, and not below what every link must carry (RFC 8200: 1280, RFC 791: 576).
+ */
+uint32_t wanted_mtu(const struct spec *spec, size_t tunnel, const struct wanted_tunnel *measured);
 
 #endif
