@@ -114,6 +114,7 @@ void netstate_sort(struct netstate *s)
 	sort(g->peers, g->n_peers, sizeof(*g->peers), cmp_peer);
 	sort(g->ports, g->n_ports, sizeof(*g->ports), cmp_port);
 	sort(g->private_networks, g->n_private_networks, sizeof(*g->private_networks), cmp_prefix);
+	sort(g->shielded, g->n_shielded, sizeof(*g->shielded), cmp_prefix);
 	sort(s->clamps, s->n_clamps, sizeof(*s->clamps), cmp_clamp);
 	sort(s->links, s->n_links, sizeof(*s->links), cmp_link);
 	sort(s->routes, s->n_routes, sizeof(*s->routes), cmp_route);

@@ -54,7 +54,9 @@ struct ns_guard {
 	size_t n_ports;
 	struct ip_prefix *private_networks;
 	size_t n_private_networks;
-	bool shield;	 /* new connections from outside into private_networks are dropped */
+	struct ip_prefix *shielded; /* those and what lies behind the tunnels */
+	size_t n_shielded;
+	bool shield;	 /* new connections from outside into `shielded` are dropped */
 	bool cut_egress; /* nothing is forwarded between them and the external interface */
 };
 

@@ -400,31 +400,42 @@ static void build_cut(struct build *b, struct nft_chain *c)
 	}
 }
 
-static void build_forward(struct build *b)
+/* From outside to a private network: no new flow but what a NAT rule redirected, and nothing that is of no
+ * flow. */
+static void build_shield(struct build *b, struct nft_chain *c, const struct ip_prefix *p)
 {
-	const struct ns_guard *g = &b->s->guard;
+	const struct nft_family *f = &build_families[build_family(&p->addr)];
 	struct rule_text r = {0};
-	struct nft_chain *c;
 
-	if ((!g->shield && !g->cut_egress) || !g->external_if[0] || !strcmp(g->external_if, g->private_if))
-		return;
-	c = build_chain(b, "forward", "filter", NF_INET_FORWARD, NF_IP_PRI_FILTER,
-			3 * g->n_private_networks + 2);
-	if (g->cut_egress)
-		build_cut(b, c);
-	for (size_t i = 0; i < g->n_private_networks && g->shield; i++) {
-		const struct ip_prefix *p = &g->private_networks[i];
-		const struct nft_family *f = &build_families[build_family(&p->addr)];
-
-		rule_interface(&r, NFT_META_IIFNAME, g->external_if);
-		rule_ct_new(&r);
-		rule_ct_status(&r, IPS_DST_NAT, false);
+	for (int stray = 0; stray < 2; stray++) {
+		rule_interface(&r, NFT_META_IIFNAME, b->s->guard.external_if);
+		if (stray) {
+			rule_ct_stray(&r);
+		} else {
+			rule_ct_new(&r);
+			rule_ct_status(&r, IPS_DST_NAT, false);
+		}
 		if (b->features->secpath)
 			rule_secpath(&r, false);
 		rule_family(&r, f);
 		rule_prefix(&r, f, f->daddr, p);
 		forward_drop(b, c, &r);
 	}
+}
+
+static void build_forward(struct build *b)
+{
+	const struct ns_guard *g = &b->s->guard;
+	struct nft_chain *c;
+
+	if ((!g->shield && !g->cut_egress) || !g->external_if[0] || !strcmp(g->external_if, g->private_if))
+		return;
+	c = build_chain(b, "forward", "filter", NF_INET_FORWARD, NF_IP_PRI_FILTER,
+			2 * g->n_private_networks + 2 * g->n_shielded + 2);
+	if (g->cut_egress)
+		build_cut(b, c);
+	for (size_t i = 0; i < g->n_shielded && g->shield; i++)
+		build_shield(b, c, &g->shielded[i]);
 }
 
 int nft_table_build(const struct netstate *s, const struct nft_features *features, bool protect,

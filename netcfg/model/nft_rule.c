@@ -339,6 +339,11 @@ void rule_ct_new(struct rule_text *r)
 	rule_ct_bit(r, NFT_CT_STATE, 1u << (IP_CT_NEW + 1), true);
 }
 
+void rule_ct_stray(struct rule_text *r)
+{
+	rule_ct_bit(r, NFT_CT_STATE, NF_CT_STATE_INVALID_BIT | NF_CT_STATE_UNTRACKED_BIT, true);
+}
+
 void rule_ct_status(struct rule_text *r, uint32_t bit, bool set)
 {
 	rule_ct_bit(r, NFT_CT_STATUS, bit, set);

@@ -56,6 +56,7 @@ void rule_prefix(struct rule_text *r, const struct nft_family *f, uint8_t offset
 void rule_secpath(struct rule_text *r, bool decrypted);
 void rule_unencrypted(struct rule_text *r); /* no IPsec policy takes it on its way out */
 void rule_ct_new(struct rule_text *r);
+void rule_ct_stray(struct rule_text *r); /* of no flow: invalid or untracked */
 void rule_ct_status(struct rule_text *r, uint32_t bit, bool set);
 void rule_syn(struct rule_text *r); /* TCP with SYN and without RST */
 

@@ -89,7 +89,8 @@ static void load_ct(struct machine *m, const struct nx *x)
 	uint32_t value = 0;
 
 	if (x->a == NFT_CT_STATE)
-		value = has(m, 'n') ? 8 : 2; /* new, established: linux/netfilter/nf_conntrack_common.h */
+		/* invalid, new, established: linux/netfilter/nf_conntrack_common.h */
+		value = has(m, 'i') ? 1 : has(m, 'n') ? 8 : 2;
 	else if (x->a == NFT_CT_STATUS)
 		value = has(m, 't') ? 1 << 5 : 0; /* IPS_DST_NAT */
 	else
@@ -283,6 +284,9 @@ static void shield(void **state)
 		/* Egress is untouched. */
 		{{"eth1", "eth0", "192.168.150.11", "198.51.100.7:443", "n"}, "pass"},
 		{{"eth0", "eth1", "198.51.100.7", "192.168.150.11:40000", ""}, "pass"},
+		/* What belongs to no flow comes for a look around. */
+		{{"eth0", "eth1", "198.51.100.7", "192.168.150.11:80", "i"}, "drop"},
+		{{"eth1", "eth0", "192.168.150.11", "198.51.100.7:80", "i"}, "pass"},
 	};
 	struct wanted_fixture x;
 	struct nft_table t;

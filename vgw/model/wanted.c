@@ -181,7 +181,9 @@ static void make_allowed(struct maker *m)
 	for (size_t i = 0; i < m->host->n_trusted; i++)
 		add_allowed(m, m->host->trusted[i]);
 	for (size_t i = 0; i < m->spec->n_tunnels; i++)
-		add_allowed(m, m->spec->tunnels[i].interface);
+		/* Whatever a tunnel is said to be: what comes from outside is from outside. */
+		if (strcmp(m->spec->tunnels[i].interface, m->host->external_if))
+			add_allowed(m, m->spec->tunnels[i].interface);
 }
 
 static void make_peers(struct maker *m)
@@ -241,6 +243,26 @@ static void make_ports(struct maker *m)
 	}
 }
 
+static void make_shielded(struct maker *m)
+{
+	struct ns_guard *g = &m->out->guard;
+
+	g->shielded = make_array(m, m->spec->private_networks.n + m->spec->n_tunnels, sizeof(*g->shielded));
+	if (!g->shielded)
+		return;
+	for (size_t i = 0; i < m->spec->private_networks.n; i++)
+		g->shielded[g->n_shielded++] = m->spec->private_networks.v[i];
+	for (size_t i = 0; i < m->spec->n_tunnels; i++) {
+		const struct ip_prefix *p = &m->spec->tunnels[i].peer_network;
+		bool known = !p->addr.family;
+
+		for (size_t j = 0; j < g->n_shielded; j++)
+			known |= !ip_prefix_cmp(&g->shielded[j], p);
+		if (!known)
+			g->shielded[g->n_shielded++] = *p;
+	}
+}
+
 static void make_guard(struct maker *m)
 {
 	struct ns_guard *g = &m->out->guard;
@@ -257,6 +279,7 @@ static void make_guard(struct maker *m)
 		       m->spec->private_networks.n * sizeof(*g->private_networks));
 		g->n_private_networks = m->spec->private_networks.n;
 	}
+	make_shielded(m);
 	g->shield = gateway;
 	g->cut_egress = gateway && m->spec->cloudspace_private;
 }
