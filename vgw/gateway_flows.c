@@ -8,8 +8,7 @@
 
 enum { HURRY_BACKENDS = 256 };
 
-/* The frontend at PORT, by bisection in the wanted services and then by index; n_frontends when there is
- * none. */
+/* The frontend at PORT; n_frontends when there is none. */
 static size_t find_frontend(const struct gateway *g, const struct ns_port *port)
 {
 	const struct spec *spec = g->spec;
@@ -114,9 +113,34 @@ static void on_hints(struct ev_loop *loop, ev_io *w, int revents)
 	nflog_read(g->nflog, on_hint, g);
 }
 
+static bool takes_flows(const struct ns_service *s, const struct ip_endpoint *at)
+{
+	for (size_t i = 0; i < s->n_slots; i++)
+		if (!ip_endpoint_cmp(&s->slots[i], at))
+			return true;
+	return false;
+}
+
+/* Dead, and out of its service's slots. While its frontend fails open it is still given flows: they stay. */
+static bool is_gone(const struct gateway *g, const struct checker_backend *state, const struct ct_pair *pair)
+{
+	const struct ns_service *s = ns_service_find(g->wanted.services, g->wanted.n_services, &pair->port);
+
+	return s && state->health.state == HEALTH_DEAD && !takes_flows(s, &pair->backend);
+}
+
+static bool still_dead(void *ctx, const struct ct_pair *pair)
+{
+	struct gateway *g = ctx;
+	struct checker_backend *state = find_backend(g, &pair->port, &pair->backend);
+
+	return state && is_gone(g, state, pair);
+}
+
 int gateway_flows_open(struct gateway *g, struct vgw_err *err)
 {
 	struct reaper_events events = {.reaped = on_reaped,
+				       .still_dead = still_dead,
 				       .count_begin = on_count_begin,
 				       .flow = on_flow,
 				       .count_end = on_count_end,
@@ -145,44 +169,46 @@ void gateway_flows_close(struct gateway *g)
 	reaper_free(g->reaper);
 }
 
-static bool takes_flows(const struct ns_service *s, const struct ip_endpoint *at)
+/* Fills OUT (NULL: only counts) with what is due. */
+static size_t take_due(struct gateway *g, struct ct_pair *out)
 {
-	for (size_t i = 0; i < s->n_slots; i++)
-		if (!ip_endpoint_cmp(&s->slots[i], at))
-			return true;
-	return false;
-}
+	size_t n = 0;
 
-static void reap_backend(struct gateway *g, size_t f, size_t b)
-{
-	const struct spec_frontend *spec = &g->spec->frontends[f];
-	struct checker_backend *state = checker_backend_mutable(g->checker, f, b);
-	const struct ns_service *service;
-	struct ip_endpoint at = {0};
-	struct ns_port port;
+	for (size_t f = 0; f < g->spec->n_frontends; f++) {
+		const struct spec_frontend *spec = &g->spec->frontends[f];
+		struct ct_pair pair = {0};
 
-	if (!state->reap_due || !wanted_port(spec, &g->view.facts, &port))
-		return;
-	at.addr = spec->backends[b].address;
-	at.port = spec->backends[b].port;
-	service = ns_service_find(g->wanted.services, g->wanted.n_services, &port);
-	/* While its frontend fails open it is still given flows: then what is there stays, until another one
-	 * is up. */
-	if (!service || takes_flows(service, &at))
-		return;
-	state->reap_due = false;
-	reaper_kill(g->reaper, &port, &at);
+		if (spec->placement == SPEC_IGNORED || !wanted_port(spec, &g->view.facts, &pair.port))
+			continue;
+		for (size_t b = 0; b < spec->n_backends; b++) {
+			struct checker_backend *state = checker_backend_mutable(g->checker, f, b);
+
+			pair.backend.addr = spec->backends[b].address;
+			pair.backend.port = spec->backends[b].port;
+			if (!state->reap_due || !is_gone(g, state, &pair))
+				continue;
+			if (out) {
+				state->reap_due = false;
+				out[n] = pair;
+			}
+			n++;
+		}
+	}
+	return n;
 }
 
 void gateway_flows_reap(struct gateway *g)
 {
+	struct ct_pair *due;
+	size_t n;
+
 	if (!g->spec || !g->view.arena || !g->in_sync)
 		return;
-	for (size_t f = 0; f < g->spec->n_frontends; f++)
-		for (size_t b = 0;
-		     g->spec->frontends[f].placement != SPEC_IGNORED && b < g->spec->frontends[f].n_backends;
-		     b++)
-			reap_backend(g, f, b);
+	n = take_due(g, NULL);
+	due = n ? calloc(n, sizeof(*due)) : NULL;
+	if (due)
+		reaper_kill(g->reaper, due, take_due(g, due));
+	free(due);
 	reaper_count(g->reaper);
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "netcfg/base/log.h"
-#include "netcfg/kernel/conntrack.h"
 #include "netcfg/kernel/forge.h"
 #include "netcfg/model/nft_table.h"
 
@@ -21,14 +20,14 @@ struct forged {
 	struct ip_endpoint from, to;
 };
 
-/* A backend whose flows are looked for again. */
+/* Backends whose flows are looked for again. */
 struct rescan {
 	struct rescan *next;
 	struct reaper *r;
-	struct ns_port port;
-	struct ip_endpoint backend;
 	unsigned done;
 	ev_timer timer;
+	size_t n;
+	struct ct_pair pairs[];
 };
 
 struct reaper {
@@ -133,7 +132,7 @@ static void draw_out(struct reaper *r, const struct ct_flow *flows, size_t n)
 {
 	struct forged *queue;
 
-	if (!r->forge || !n || flows[0].port.protocol != IPPROTO_TCP)
+	if (!r->forge || !n)
 		return;
 	if (n > FORGE_QUEUE - r->n_queue)
 		n = FORGE_QUEUE - r->n_queue;
@@ -142,38 +141,51 @@ static void draw_out(struct reaper *r, const struct ct_flow *flows, size_t n)
 		return;
 	r->queue = queue;
 	for (size_t i = 0; i < n; i++)
-		queue[r->n_queue++] = (struct forged){flows[i].port.at, flows[i].client};
+		if (flows[i].port.protocol == IPPROTO_TCP)
+			queue[r->n_queue++] = (struct forged){flows[i].port.at, flows[i].client};
 	if (!ev_is_active(&r->forge_timer)) {
 		ev_timer_set(&r->forge_timer, 0, FORGE_PERIOD_S);
 		ev_timer_start(r->loop, &r->forge_timer);
 	}
 }
 
-static void reap(struct reaper *r, const struct ns_port *port, const struct ip_endpoint *backend)
+static void tell(struct reaper *r, const struct ct_flow *flows, size_t n)
+{
+	char text[IP_ENDPOINT_STRLEN];
+
+	for (size_t i = 0; i < n; i++)
+		r->events.reaped(r->events.ctx, &flows[i].port, &flows[i].backend, 1);
+	if (n)
+		log_info("reaper: %zu flows, the first of dead %s", n,
+			 ip_endpoint_print(&flows[0].backend, text));
+}
+
+static void reap(struct reaper *r, const struct ct_pair *pairs, size_t n)
 {
 	struct vgw_err err = {0};
 	struct ct_flow *flows;
-	char text[IP_ENDPOINT_STRLEN];
-	size_t n;
+	size_t n_flows;
 
-	if (conntrack_reap(r->conntrack, port, backend, &flows, &n, &err) < 0) {
-		log_error("reaper: %s: %s", ip_endpoint_print(backend, text), err.text);
+	if (conntrack_reap(r->conntrack, pairs, n, &flows, &n_flows, &err) < 0) {
+		log_error("reaper: %s", err.text);
 		return;
 	}
-	if (n) {
-		log_info("reaper: %zu flows of dead %s", n, ip_endpoint_print(backend, text));
-		draw_out(r, flows, n);
-		r->events.reaped(r->events.ctx, port, backend, n);
-	}
+	draw_out(r, flows, n_flows);
+	tell(r, flows, n_flows);
 	free(flows);
 }
 
 static void on_rescan(struct ev_loop *loop, ev_timer *w, int revents)
 {
 	struct rescan *s = w->data;
+	size_t n = 0;
 
-	reap(s->r, &s->port, &s->backend);
-	if (++s->done == RESCANS) {
+	for (size_t i = 0; i < s->n; i++)
+		if (s->r->events.still_dead(s->r->events.ctx, &s->pairs[i]))
+			s->pairs[n++] = s->pairs[i];
+	s->n = n;
+	reap(s->r, s->pairs, n);
+	if (!n || ++s->done == RESCANS) {
 		rescan_free(s);
 		return;
 	}
@@ -181,18 +193,21 @@ static void on_rescan(struct ev_loop *loop, ev_timer *w, int revents)
 	ev_timer_start(loop, w);
 }
 
-void reaper_kill(struct reaper *r, const struct ns_port *port, const struct ip_endpoint *backend)
+void reaper_kill(struct reaper *r, const struct ct_pair *pairs, size_t n)
 {
-	struct rescan *s = calloc(1, sizeof(*s));
+	struct rescan *s = calloc(1, sizeof(*s) + n * sizeof(*pairs));
 
-	reap(r, port, backend);
-	if (!s)
+	if (!s) {
+		log_error("reaper: no memory");
 		return;
+	}
+	memcpy(s->pairs, pairs, n * sizeof(*pairs));
+	qsort(s->pairs, n, sizeof(*pairs), ct_pair_cmp);
+	s->n = n;
 	s->r = r;
-	s->port = *port;
-	s->backend = *backend;
 	s->next = r->rescans;
 	r->rescans = s;
+	reap(r, s->pairs, n);
 	ev_timer_init(&s->timer, on_rescan, rescan_after[0], 0);
 	s->timer.data = s;
 	ev_timer_start(r->loop, &s->timer);

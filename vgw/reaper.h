@@ -9,7 +9,7 @@
 #include <ev.h>
 
 #include "netcfg/base/err.h"
-#include "netcfg/model/netstate.h"
+#include "netcfg/kernel/conntrack.h"
 
 struct reaper;
 
@@ -21,6 +21,8 @@ typedef void reaper_flow_fn(void *ctx, const struct ns_port *port, const struct 
 
 struct reaper_events {
 	reaper_reaped_fn *reaped;
+	/* Asked before each later look: a backend that is back keeps its flows. */
+	bool (*still_dead)(void *ctx, const struct ct_pair *pair);
 	void (*count_begin)(void *ctx);
 	reaper_flow_fn *flow;
 	void (*count_end)(void *ctx);
@@ -33,8 +35,8 @@ int reaper_new(struct ev_loop *loop, const struct reaper_events *events, struct 
 /* NULL is fine. */
 void reaper_free(struct reaper *r);
 
-/* Reap now, and look again twice for flows that came back between deletion and rule. */
-void reaper_kill(struct reaper *r, const struct ns_port *port, const struct ip_endpoint *backend);
+/* Reap the flows of N pairs now, and look again twice for flows that came back between deletion and rule. */
+void reaper_kill(struct reaper *r, const struct ct_pair *pairs, size_t n);
 /* Begin a count, unless one is running. */
 void reaper_count(struct reaper *r);
 /* How many flows the kernel could not enter, ever. 0 or -errno. */

@@ -178,9 +178,17 @@ static bool get_flow(const struct nlmsghdr *nlh, struct ct_flow *out)
 	return (status & IPS_DST_NAT) && out->client.addr.family && out->backend.addr.family;
 }
 
+int ct_pair_cmp(const void *a, const void *b)
+{
+	const struct ct_pair *x = a, *y = b;
+	int c = ns_port_cmp(&x->port, &y->port);
+
+	return c ? c : ip_endpoint_cmp(&x->backend, &y->backend);
+}
+
 struct reaper {
-	const struct ns_port *port;
-	const struct ip_endpoint *backend;
+	const struct ct_pair *pairs;
+	size_t n_pairs;
 	struct ct_flow *flows;
 	size_t n, cap;
 	bool failed;
@@ -190,9 +198,13 @@ static int take_flow(const struct nlmsghdr *nlh, void *ctx)
 {
 	struct reaper *r = ctx;
 	struct ct_flow flow;
+	struct ct_pair key = {0};
 
-	if (!get_flow(nlh, &flow) || ns_port_cmp(&flow.port, r->port) ||
-	    ip_endpoint_cmp(&flow.backend, r->backend))
+	if (!get_flow(nlh, &flow))
+		return MNL_CB_OK;
+	key.port = flow.port;
+	key.backend = flow.backend;
+	if (!bsearch(&key, r->pairs, r->n_pairs, sizeof(key), ct_pair_cmp))
 		return MNL_CB_OK;
 	if (r->n == r->cap) {
 		size_t cap = r->cap ? r->cap * 2 : 64;
@@ -231,27 +243,38 @@ static int request(struct conntrack *c, struct nlmsghdr *nlh, char *buf, uint32_
 	return rc < 0 ? -errno : 0;
 }
 
+/* Of one pair by its ends, of many by what all have in common: they were DNATed. */
+static void put_filter(struct nlmsghdr *nlh, const struct reaper *r)
+{
+	const struct ct_pair *p = &r->pairs[0];
+	/* Kernels compare IPv6 addresses the wrong way round here (tried on 6.18): the ports must do. */
+	bool v6 = p->port.at.addr.family == IP_V6;
+	struct nlattr *nest;
+
+	if (r->n_pairs > 1) {
+		mnl_attr_put_u32(nlh, CTA_STATUS, htonl(IPS_DST_NAT));
+		mnl_attr_put_u32(nlh, CTA_STATUS_MASK, htonl(IPS_DST_NAT));
+		return;
+	}
+	put_tuple(nlh, CTA_TUPLE_ORIG, NULL, &p->port.at, p->port.protocol);
+	put_tuple(nlh, CTA_TUPLE_REPLY, &p->backend, NULL, p->port.protocol);
+	nest = mnl_attr_nest_start(nlh, CTA_FILTER);
+	mnl_attr_put_u32(nlh, CTA_FILTER_ORIG_FLAGS,
+			 FILTER_PROTO_NUM | FILTER_PORT_DST | (v6 ? 0 : FILTER_IP_DST));
+	mnl_attr_put_u32(nlh, CTA_FILTER_REPLY_FLAGS,
+			 FILTER_PROTO_NUM | FILTER_PORT_SRC | (v6 ? 0 : FILTER_IP_SRC));
+	mnl_attr_nest_end(nlh, nest);
+}
+
 static int dump(struct conntrack *c, struct reaper *r, bool filter)
 {
 	char buf[COUNT_BUFFER];
 	uint32_t seq = ++c->seq;
-	struct nlmsghdr *nlh = message(buf, IPCTNL_MSG_CT_GET, NLM_F_DUMP, seq, r->port->at.addr.family);
-	struct nlattr *nest;
+	uint8_t family = r->n_pairs == 1 ? r->pairs[0].port.at.addr.family : IP_NONE;
+	struct nlmsghdr *nlh = message(buf, IPCTNL_MSG_CT_GET, NLM_F_DUMP, seq, family);
 
-	if (filter) {
-		/* Kernels compare IPv6 addresses the wrong way round here (tried on 6.18): the ports must do.
-		 */
-		bool v6 = r->port->at.addr.family == IP_V6;
-
-		put_tuple(nlh, CTA_TUPLE_ORIG, NULL, &r->port->at, r->port->protocol);
-		put_tuple(nlh, CTA_TUPLE_REPLY, r->backend, NULL, r->port->protocol);
-		nest = mnl_attr_nest_start(nlh, CTA_FILTER);
-		mnl_attr_put_u32(nlh, CTA_FILTER_ORIG_FLAGS,
-				 FILTER_PROTO_NUM | FILTER_PORT_DST | (v6 ? 0 : FILTER_IP_DST));
-		mnl_attr_put_u32(nlh, CTA_FILTER_REPLY_FLAGS,
-				 FILTER_PROTO_NUM | FILTER_PORT_SRC | (v6 ? 0 : FILTER_IP_SRC));
-		mnl_attr_nest_end(nlh, nest);
-	}
+	if (filter)
+		put_filter(nlh, r);
 	return request(c, nlh, buf, seq, take_flow, r);
 }
 
@@ -278,11 +301,11 @@ static int delete_flows(struct conntrack *c, const struct ct_flow *flows, size_t
 	return 0;
 }
 
-int conntrack_reap(struct conntrack *c, const struct ns_port *port, const struct ip_endpoint *backend,
-		   struct ct_flow **flows, size_t *n, struct vgw_err *err)
+int conntrack_reap(struct conntrack *c, const struct ct_pair *pairs, size_t n, struct ct_flow **flows,
+		   size_t *n_flows, struct vgw_err *err)
 {
-	struct reaper r = {.port = port, .backend = backend};
-	int rc = dump(c, &r, true);
+	struct reaper r = {.pairs = pairs, .n_pairs = n};
+	int rc = n ? dump(c, &r, true) : 0;
 
 	if (rc == -EINVAL || rc == -EOPNOTSUPP) {
 		r.n = 0;
@@ -292,16 +315,14 @@ int conntrack_reap(struct conntrack *c, const struct ns_port *port, const struct
 		rc = -ENOMEM;
 	if (!rc)
 		rc = delete_flows(c, r.flows, r.n);
-	if (rc) {
-		free(r.flows);
-		*flows = NULL;
-		*n = 0;
-		return vgw_err_set(err, rc, "KernelError", "conntrack", "cannot reap flows: %s",
-				   strerror(-rc));
-	}
 	*flows = r.flows;
-	*n = r.n;
-	return 0;
+	*n_flows = r.n;
+	if (!rc)
+		return 0;
+	free(r.flows);
+	*flows = NULL;
+	*n_flows = 0;
+	return vgw_err_set(err, rc, "KernelError", "conntrack", "cannot reap flows: %s", strerror(-rc));
 }
 
 int conntrack_fd(const struct conntrack *c)

@@ -23,13 +23,22 @@ int conntrack_open(struct conntrack **out, struct vgw_err *err);
 /* NULL is fine. */
 void conntrack_close(struct conntrack *c);
 
+/* A frontend's port and one of the backends behind it. */
+struct ct_pair {
+	struct ns_port port;
+	struct ip_endpoint backend;
+};
+
+/* For qsort(3) and bsearch(3). */
+int ct_pair_cmp(const void *a, const void *b);
+
 /*
- * The flows of PORT that BACKEND answers, deleted; and no other. *FLOWS (free(3)) and *N are those that were
- * there. The kernel filters the dump where it can (CTA_FILTER, 5.8); what it sends is compared here in any
- * case. 0 or -errno.
+ * The flows of the N sorted PAIRS, deleted; and no other. One dump, however many there are. *FLOWS (free(3))
+ * and *N_FLOWS are those that were there. The kernel filters the dump where it can (CTA_FILTER, 5.8); what it
+ * sends is compared here in any case. 0 or -errno with ERR.
  */
-int conntrack_reap(struct conntrack *c, const struct ns_port *port, const struct ip_endpoint *backend,
-		   struct ct_flow **flows, size_t *n, struct vgw_err *err);
+int conntrack_reap(struct conntrack *c, const struct ct_pair *pairs, size_t n, struct ct_flow **flows,
+		   size_t *n_flows, struct vgw_err *err);
 
 /*
  * Count flows without ever blocking: start a dump, then read a piece whenever conntrack_fd() is readable. FN
