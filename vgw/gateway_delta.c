@@ -9,6 +9,8 @@
 
 /* More changed frontends at once than this are the long way's. */
 enum { DELTA_FRONTENDS = 32 };
+/* What a delta leaves in the view's memory is freed by the next long turn: after so many, that is now. */
+enum { DELTA_IN_A_ROW = 500 };
 
 static void log_change(const struct ns_service *s)
 {
@@ -71,7 +73,7 @@ bool gateway_delta(struct gateway *g)
 	size_t frontends[DELTA_FRONTENDS], n;
 
 	if (!g->spec || !g->view.arena || !g->in_sync || g->table_dirty || g->event_ms ||
-	    g->apply_err.reason[0] || g->unsettled)
+	    g->deltas >= DELTA_IN_A_ROW || g->unsettled)
 		return false;
 	n = checker_take_changed(g->checker, frontends, DELTA_FRONTENDS);
 	if (!n || n > DELTA_FRONTENDS)
@@ -83,6 +85,7 @@ bool gateway_delta(struct gateway *g)
 			return false;
 		}
 	}
+	g->deltas++;
 	g->wanted_table = g->view.observed.table;
 	gateway_flows_reap(g);
 	gateway_touch(g);

@@ -15,6 +15,7 @@
 struct nft {
 	struct mnl_socket *socket;
 	uint32_t seq;
+	bool lenient; /* take dumps that others' transactions interrupted */
 };
 
 /* A transaction being written: messages one behind the other, and what each is for. */

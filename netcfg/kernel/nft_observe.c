@@ -16,7 +16,11 @@
 
 #include "netcfg/kernel/nft_internal.h"
 
-enum { OBSERVE_TRIES = 20 };
+/*
+ * Any transaction of anybody interrupts a dump. Where they never end, the last tries take what they get, so
+ * long as no element shows twice: a wrong difference is put right by the next look, no look at all never.
+ */
+enum { OBSERVE_TRIES = 20, OBSERVE_STRICT = 12 };
 
 struct observer {
 	struct nft *nft;
@@ -374,7 +378,7 @@ static int observe_once(struct nft *n, struct arena *arena, struct nft_table *ou
 	buf_free(&o.records);
 	if (!rc)
 		rc = get_generation(n, &after);
-	return rc ? rc : before != after ? -EINTR : 0;
+	return rc ? rc : before != after && !n->lenient ? -EINTR : 0;
 }
 
 int nft_observe(struct nft *n, struct arena *arena, struct nft_table *out, struct vgw_err *err)
@@ -382,8 +386,11 @@ int nft_observe(struct nft *n, struct arena *arena, struct nft_table *out, struc
 	int rc = -EINTR;
 
 	/* Interrupted, overflowed, or something vanished between two dumps: all mean "look again". */
-	for (int i = 0; i < OBSERVE_TRIES && (rc == -EINTR || rc == -ENOBUFS || rc == -ENOENT); i++)
+	for (int i = 0; i < OBSERVE_TRIES && (rc == -EINTR || rc == -ENOBUFS || rc == -ENOENT); i++) {
+		n->lenient = i >= OBSERVE_STRICT;
 		rc = observe_once(n, arena, out);
+	}
+	n->lenient = false;
 	if (rc)
 		return vgw_err_set(err, rc, rc == -EPERM ? "NotPermitted" : "KernelError",
 				   "table inet " NFT_TABLE_NAME, "cannot read the table: %s", strerror(-rc));

@@ -58,6 +58,14 @@ uint32_t nft_port(const struct nft *n)
 	return mnl_socket_get_portid(n->socket);
 }
 
+static void forget_interruptions(char *buf, int len)
+{
+	struct nlmsghdr *nlh = (struct nlmsghdr *)buf;
+
+	for (; mnl_nlmsg_ok(nlh, len); nlh = mnl_nlmsg_next(nlh, &len))
+		nlh->nlmsg_flags &= (uint16_t)~NLM_F_DUMP_INTR;
+}
+
 int nft_request(struct nft *n, struct nlmsghdr *nlh, mnl_cb_t cb, void *ctx)
 {
 	char buf[32768];
@@ -81,6 +89,8 @@ int nft_request(struct nft *n, struct nlmsghdr *nlh, mnl_cb_t cb, void *ctx)
 			rc = 1;
 			continue;
 		}
+		if (n->lenient)
+			forget_interruptions(buf, (int)len);
 		rc = mnl_cb_run(buf, (size_t)len, seq, port, cb, ctx);
 	} while (rc > 0);
 	return rc < 0 ? -errno : 0;

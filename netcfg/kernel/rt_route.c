@@ -56,6 +56,15 @@ static int to_route(struct rtnl_route *route, const struct rt_host *host, struct
 	return out->interface[0] ? 0 : -ENODEV;
 }
 
+/* nl_socket_get_cb() takes a reference of its own. */
+static struct nl_cb *clone_callbacks(struct rt *r)
+{
+	struct nl_cb *own = nl_socket_get_cb(r->socket), *copy = nl_cb_clone(own);
+
+	nl_cb_put(own);
+	return copy;
+}
+
 typedef int route_fn(struct rtnl_route *route, void *ctx);
 
 struct route_dump {
@@ -84,7 +93,7 @@ static int dump_cb(struct nl_msg *msg, void *ctx)
 static int dump_once(struct rt *r, struct route_dump *d)
 {
 	struct rtmsg all = {.rtm_family = AF_UNSPEC};
-	struct nl_cb *cb = nl_cb_clone(nl_socket_get_cb(r->socket));
+	struct nl_cb *cb = clone_callbacks(r);
 	int rc = cb ? nl_send_simple(r->socket, RTM_GETROUTE, NLM_F_DUMP, &all, sizeof(all)) : -NLE_NOMEM;
 
 	if (rc >= 0) {
@@ -195,7 +204,7 @@ static int kernel_table(struct rt *r, const struct ip_addr *to, uint32_t *table)
 		.rtm_flags = RTM_F_LOOKUP_TABLE | RTM_F_FIB_MATCH,
 	};
 	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETROUTE, 0);
-	struct nl_cb *cb = nl_cb_clone(nl_socket_get_cb(r->socket));
+	struct nl_cb *cb = clone_callbacks(r);
 	struct table_answer answer = {0};
 	int rc = -NLE_NOMEM;
 

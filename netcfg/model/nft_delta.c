@@ -32,26 +32,30 @@ static int copy_run(const struct nft_set *set, size_t first, size_t n, struct ar
 	return 0;
 }
 
-/* In place where it fits, with room to spare where it does not. */
+/* In place where it fits; else with room to spare, so that backends that come and go cost no memory each
+ * time. */
 static int replace_run(struct nft_set *set, size_t first, size_t n, const struct nft_set *new,
 		       struct arena *arena)
 {
-	size_t size = nft_set_record(set), behind = set->n - first - n;
+	size_t size = nft_set_record(set), behind = set->n - first - n, total = set->n - n + new->n;
 	uint8_t *elems = set->elems;
 
-	if (new->n > n) {
-		elems = arena_calloc(arena, set->n + new->n - n, size);
+	if (total > (set->cap > set->n ? set->cap : set->n)) {
+		set->cap = total + total / 8 + 64;
+		elems = arena_calloc(arena, set->cap, size);
 		if (!elems)
 			return -ENOMEM;
 		if (first)
 			memcpy(elems, set->elems, first * size);
+	} else if (!set->cap) {
+		set->cap = set->n; /* shrinking keeps the room */
 	}
 	if (behind)
 		memmove(elems + (first + new->n) * size, set->elems + (first + n) * size, behind * size);
 	if (new->n)
 		memcpy(elems + first * size, new->elems, new->n *size);
 	set->elems = elems;
-	set->n += new->n - n;
+	set->n = total;
 	return 0;
 }
 

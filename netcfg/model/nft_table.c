@@ -130,9 +130,11 @@ int nft_table_copy(const struct nft_table *t, struct arena *arena, struct nft_ta
 	*out = from;
 	out->sets = duplicate(arena, from.sets, from.n_sets, sizeof(*from.sets), &failed);
 	out->chains = duplicate(arena, from.chains, from.n_chains, sizeof(*from.chains), &failed);
-	for (size_t i = 0; i < from.n_sets && !failed; i++)
+	for (size_t i = 0; i < from.n_sets && !failed; i++) {
+		out->sets[i].cap = 0;
 		out->sets[i].elems = duplicate(arena, from.sets[i].elems, from.sets[i].n,
 					       nft_set_record(&from.sets[i]), &failed);
+	}
 	for (size_t i = 0; i < from.n_chains && !failed; i++) {
 		struct nft_chain *c = &out->chains[i];
 

@@ -118,7 +118,7 @@ struct nft_set {
 	uint32_t timeout_ms;	      /* of elements; 0: they stay */
 	bool foreign;
 	uint8_t *elems; /* n records of key_len + data_len bytes, sorted by memcmp */
-	size_t n;
+	size_t n, cap;	/* cap 0: no more than n */
 };
 
 struct nft_table {
