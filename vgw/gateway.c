@@ -102,6 +102,9 @@ static int open_all(struct gateway *g, struct vgw_err *err)
 		rc = store_lock(&g->store, err);
 	if (!rc)
 		rc = store_read_record(&g->store, &g->record, err);
+	/* A clock that was set back does not set the revision back. */
+	if (!rc && store_read_revision(&g->store) >= g->revision)
+		g->revision = store_read_revision(&g->store) + 1;
 	if (!rc)
 		rc = host_open(&g->host, g->config, err);
 	if (rc)
@@ -163,6 +166,8 @@ void gateway_free(struct gateway *g)
 	ev_timer_stop(g->loop, &g->tick);
 	ev_timer_stop(g->loop, &g->touch);
 	gateway_confirm_stop(g);
+	ev_timer_stop(g->loop, &g->again);
+	buf_free(&g->again_text);
 	gateway_flows_close(g);
 	gateway_tunnels_close(g);
 	gateway_metrics_close(g);

@@ -37,7 +37,7 @@ struct gateway {
 	ev_io hints;
 	ev_io watch[MONITOR_SOCKETS];
 	ev_timer soon; /* coalesces what makes a reconciliation due */
-	unsigned ticks;
+	unsigned ticks, deltas;
 	ev_timer tick;	/* what no notification tells */
 	ev_timer touch; /* the status may have changed */
 
@@ -49,6 +49,9 @@ struct gateway {
 	struct vgw_err refused; /* the latest spec offered, when it was refused */
 	ev_timer confirm;	/* active while the spec waits to be confirmed */
 	struct buf before;	/* what is back otherwise; empty: no spec */
+	ev_timer again;		/* the spec to start with is tried again */
+	struct buf again_text;
+	bool again_stored;
 
 	/* The last look, plan and result. */
 	struct host_view view; /* arena NULL: none yet */
@@ -72,9 +75,9 @@ struct gateway {
 
 	/* The status. */
 	const struct control_server *server;
-	int64_t start_ms; /* wall clock */
-	int64_t revision;
-	uint64_t substance; /* hash of the last one */
+	int64_t start_ms;		 /* wall clock */
+	int64_t revision, revision_mark; /* on disk: no revision of before is above it */
+	uint64_t substance;		 /* hash of the last one */
 	bool touched;
 	int64_t updated_ms; /* when the status was last looked at whole */
 	struct status_condition conditions[N_CONDITIONS];

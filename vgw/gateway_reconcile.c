@@ -161,7 +161,7 @@ struct turn {
 	struct netstate wanted;
 	struct plan plan;
 	struct apply_result *results;
-	bool *drifted, *skipped; /* by operation */
+	bool *drifted, *skipped, *done; /* by operation */
 	int64_t started_ms;
 	struct vgw_err err; /* the first */
 };
@@ -183,6 +183,8 @@ static void decide_op(struct turn *t, size_t i)
 	struct gateway_dispute *d;
 	bool was_contested;
 
+	if (t->skipped[i])
+		return;
 	if (op->kind == PLAN_NFT && i && t->plan.ops[i - 1].kind == PLAN_NFT) {
 		t->drifted[i] = t->drifted[i - 1];
 		t->skipped[i] = t->skipped[i - 1];
@@ -233,17 +235,21 @@ static int record_op(struct turn *t, const struct plan_op *op, bool *changed)
 	return 0;
 }
 
-static int record_all(struct turn *t)
+/* Without a record the values it is about are left alone, and nothing else: the table never waits for a disk.
+ */
+static void record_all(struct turn *t)
 {
 	bool changed = false;
 	int rc = 0;
 
 	for (size_t i = 0; i < t->plan.n && !rc; i++)
-		if (!t->skipped[i])
-			rc = record_op(t, &t->plan.ops[i], &changed);
+		rc = record_op(t, &t->plan.ops[i], &changed);
 	if (rc)
-		return vgw_err_set(&t->err, rc, "OutOfMemory", "record", "no memory");
-	return changed ? store_write_record(&t->g->store, &t->g->record, &t->err) : 0;
+		vgw_err_set(&t->err, rc, "OutOfMemory", "record", "no memory");
+	else if (changed)
+		rc = store_write_record(&t->g->store, &t->g->record, &t->err);
+	for (size_t i = 0; i < t->plan.n && rc; i++)
+		t->skipped[i] = t->plan.ops[i].kind == PLAN_LINK || t->plan.ops[i].kind == PLAN_SYSCTL;
 }
 
 static size_t count_elements(const struct nft_table *t)
@@ -255,13 +261,34 @@ static size_t count_elements(const struct nft_table *t)
 	return n;
 }
 
+static void log_result(struct turn *t, const struct plan_op *op, const struct apply_result *result,
+		       bool *said)
+{
+	char object[GATEWAY_OBJECT];
+	struct gateway_dispute *d;
+
+	if (!result->rc)
+		log_info("plan: %s", op->line);
+	else if (op->kind != PLAN_NFT || !*said)
+		log_error("plan: %s: failed: %s (%s)", op->line, result->err.text, result->err.where);
+	/* The lines of one transaction fail as one. */
+	*said |= op->kind == PLAN_NFT && result->rc;
+	if (result->rc && !t->err.reason[0])
+		t->err = result->err;
+	if (op->kind != PLAN_LINK)
+		return;
+	gateway_link_object(op->link.name, object);
+	d = gateway_dispute(t->g, object);
+	if (d)
+		d->out_of_range = result->rc == -EINVAL;
+}
+
 /* The operations that are not to wait, as a plan of its own. */
 static void carry_out(struct turn *t)
 {
 	struct plan chosen = t->plan;
-	struct apply_result *results = t->results;
-	size_t n = 0, k = 0;
-	bool large;
+	bool large, said = false;
+	size_t n = 0;
 
 	chosen.ops = arena_calloc(t->view.arena, t->plan.n, sizeof(*chosen.ops));
 	if (!chosen.ops)
@@ -276,26 +303,16 @@ static void carry_out(struct turn *t)
 	large = chosen.nft && count_elements(&chosen.table) > READ_BACK_ELEMENTS;
 	if (large)
 		monitor_mute_table(t->g->monitor, true);
-	apply_plan(t->g->host.nft, t->g->host.rt, &t->view.observed, &chosen, results);
+	apply_plan(t->g->host.nft, t->g->host.rt, &t->view.observed, &chosen, t->results);
 	if (large)
 		monitor_mute_table(t->g->monitor, false);
-	for (size_t i = 0; i < n; i++) {
-		if (!results[i].rc)
-			log_info("plan: %s", chosen.ops[i].line);
-		else if (k++ == 0 || chosen.ops[i].kind != PLAN_NFT)
-			log_error("plan: %s: failed: %s (%s)", chosen.ops[i].line, results[i].err.text,
-				  results[i].err.where);
-		if (results[i].rc && !t->err.reason[0])
-			t->err = results[i].err;
-		if (chosen.ops[i].kind == PLAN_LINK) {
-			char object[GATEWAY_OBJECT];
-			struct gateway_dispute *d;
-
-			gateway_link_object(chosen.ops[i].link.name, object);
-			d = gateway_dispute(t->g, object);
-			if (d)
-				d->out_of_range = results[i].rc == -EINVAL;
-		}
+	n = 0;
+	for (size_t i = 0; i < t->plan.n; i++) {
+		if (t->skipped[i])
+			continue;
+		t->done[i] = !t->results[n].rc;
+		log_result(t, &chosen.ops[n], &t->results[n], &said);
+		n++;
 	}
 }
 
@@ -307,6 +324,8 @@ static void forget_restored(struct turn *t)
 	for (size_t i = 0; i < t->plan.n; i++) {
 		const struct plan_op *op = &t->plan.ops[i];
 
+		if (!t->done[i])
+			continue;
 		if (op->kind == PLAN_LINK_RESTORE)
 			store_drop_link(&t->g->record, op->link.name);
 		else if (op->kind == PLAN_SYSCTL_RESTORE)
@@ -315,8 +334,8 @@ static void forget_restored(struct turn *t)
 			continue;
 		changed = true;
 	}
-	if (changed && !t->err.reason[0])
-		store_write_record(&t->g->store, &t->g->record, &t->err);
+	if (changed)
+		store_write_record(&t->g->store, &t->g->record, t->err.reason[0] ? NULL : &t->err);
 }
 
 static void log_drift(struct turn *t)
@@ -373,6 +392,9 @@ static void settle(struct turn *t)
 
 	if (look_again(t, &after, &wanted, &plan) < 0) {
 		host_view_free(&after);
+		/* The last view is of before what was done: nothing in it is known any more. */
+		g->table_dirty = true;
+		g->in_sync = false;
 		gateway_reconcile_soon(g, 1000);
 		return;
 	}
@@ -425,7 +447,8 @@ static int prepare(struct turn *t)
 	t->results = arena_calloc(t->view.arena, t->plan.n, sizeof(*t->results));
 	t->drifted = arena_calloc(t->view.arena, t->plan.n, sizeof(*t->drifted));
 	t->skipped = arena_calloc(t->view.arena, t->plan.n, sizeof(*t->skipped));
-	if (!t->results || !t->drifted || !t->skipped)
+	t->done = arena_calloc(t->view.arena, t->plan.n, sizeof(*t->done));
+	if (!t->results || !t->drifted || !t->skipped || !t->done)
 		return vgw_err_set(&t->err, -ENOMEM, "OutOfMemory", "plan", "no memory");
 	return 0;
 }
@@ -441,18 +464,17 @@ int gateway_reconcile(struct gateway *g, struct buf *lines)
 	checker_take_changed(g->checker, NULL, 0); /* all verdicts are taken as they are */
 	rc = prepare(&t);
 	if (!rc) {
+		record_all(&t);
 		for (size_t i = 0; i < t.plan.n; i++) {
 			decide_op(&t, i);
 			if (lines)
 				buf_printf(lines, "%s\n", t.plan.ops[i].line);
 		}
-		rc = record_all(&t);
-	}
-	if (!rc) {
 		carry_out(&t);
 		forget_restored(&t);
 		log_drift(&t);
 		g->table_dirty = false;
+		g->deltas = 0;
 		g->event_ms = 0;
 		g->table_by[0] = g->route_by[0] = '\0';
 		settle(&t);

@@ -8,6 +8,9 @@
 #include "vgw/file.h"
 #include "vgw/gateway_internal.h"
 
+/* What failed for the moment is tried again so soon. */
+#define AGAIN_S 1.0
+
 static bool control_plane_live(const struct gateway *g)
 {
 	return g->spec && spec_control_plane(g->spec) && g->applied;
@@ -71,8 +74,9 @@ static int plan_only(struct gateway *g, struct candidate *c, const struct wanted
 	return rc;
 }
 
-/* C's spec is in force from here on; back to the old one when the kernel does not take it. */
-static int put_in_force(struct gateway *g, struct candidate *c, const char *text, size_t len,
+/* C's spec is in force from here on; back to the old one when the kernel does not take it, unless KEEP says
+ * to go on trying: what is stored has been accepted once. */
+static int put_in_force(struct gateway *g, struct candidate *c, const char *text, size_t len, bool keep,
 			struct buf *lines, struct vgw_err *err)
 {
 	const struct wanted_verdict *const *verdicts;
@@ -86,10 +90,11 @@ static int put_in_force(struct gateway *g, struct candidate *c, const char *text
 		return vgw_err_set(err, rc, "OutOfMemory", "spec", "no memory");
 	g->spec = c->spec;
 	g->table_dirty = true;
+	g->in_sync = false; /* that was the old one's */
 	rc = gateway_reconcile(g, lines);
 	/* An operation of its own that failed (a link, a route) is reported and tried again; the table is all
 	 * or nothing. */
-	if (!rc || g->in_sync) {
+	if (!rc || g->in_sync || keep) {
 		c->spec = NULL;
 		spec_free(old);
 		buf_free(&g->text);
@@ -136,7 +141,7 @@ static void confirm_start(struct gateway *g, struct buf *before, uint32_t ms)
 	ev_timer_start(g->loop, &g->confirm);
 }
 
-static void revert(struct gateway *g)
+static int revert(struct gateway *g)
 {
 	struct candidate c = {0};
 	struct vgw_err err = {0};
@@ -145,10 +150,11 @@ static void revert(struct gateway *g)
 	if (!rc)
 		rc = host_look(&g->host, c.spec, &g->record, NULL, &c.view, &err);
 	if (!rc)
-		rc = put_in_force(g, &c, buf_str(&g->before), g->before.len, NULL, &err);
+		rc = put_in_force(g, &c, buf_str(&g->before), g->before.len, true, NULL, &err);
 	if (rc)
 		log_error("spec: cannot go back: %s", err.text);
 	candidate_free(&c);
+	return rc;
 }
 
 static void on_unconfirmed(struct ev_loop *loop, ev_timer *w, int revents)
@@ -156,20 +162,28 @@ static void on_unconfirmed(struct ev_loop *loop, ev_timer *w, int revents)
 	struct gateway *g = w->data;
 	struct vgw_err err = {0};
 	long long generation = g->spec ? (long long)g->spec->generation : 0;
+	/* gateway_delete() forgets what was before, also this. */
+	int rc = g->before.len ? revert(g) : gateway_delete(g, NULL, &err);
 
+	if (rc) {
+		log_error("spec: cannot go back yet: %s", err.text);
+		ev_timer_set(&g->confirm, AGAIN_S, 0);
+		ev_timer_start(loop, &g->confirm);
+		return;
+	}
 	log_warning("spec: generation %lld was not confirmed: the one before is back", generation);
-	if (g->before.len)
-		revert(g);
-	else if (gateway_delete(g, NULL, &err))
-		log_error("spec: cannot go back: %s", err.text);
 	gateway_confirm_stop(g);
 	vgw_err_set(&err, 0, "NotConfirmed", NULL, "generation %lld was not confirmed in time", generation);
 	refuse(g, &err);
 	gateway_touch(g);
 }
 
+static void on_again(struct ev_loop *loop, ev_timer *w, int revents);
+
 void gateway_confirm_init(struct gateway *g)
 {
+	ev_timer_init(&g->again, on_again, 0, 0);
+	g->again.data = g;
 	ev_timer_init(&g->confirm, on_unconfirmed, 0, 0);
 	g->confirm.data = g;
 }
@@ -181,27 +195,43 @@ int gateway_confirm(struct gateway *g, struct vgw_err *err)
 	if (!ev_is_active(&g->confirm))
 		return vgw_err_set(err, -ENOENT, "NothingToConfirm", NULL, "no spec waits to be confirmed");
 	rc = store_write_spec(&g->store, buf_str(&g->text), g->text.len, err);
-	if (!rc)
-		gateway_confirm_stop(g);
-	return rc;
+	if (rc)
+		return rc;
+	store_mark_unconfirmed(&g->store, false);
+	gateway_confirm_stop(g);
+	return 0;
+}
+
+/* What a start after a crash would find is what was kept last: never a spec that waits to be confirmed. */
+static void restore_stored(struct gateway *g, const struct buf *before)
+{
+	const struct buf *kept = ev_is_active(&g->confirm) ? &g->before : before;
+
+	if (kept->len)
+		store_write_spec(&g->store, kept->data, kept->len, NULL);
+	else
+		file_remove(g->store.spec_path, NULL);
 }
 
 static int accept_spec(struct gateway *g, struct candidate *c, const char *text, size_t len,
 		       uint32_t confirm_ms, struct buf *lines, struct vgw_err *err)
 {
 	struct buf before = {0};
-	int rc = 0;
+	int rc;
 
 	buf_append(&before, g->spec ? buf_str(&g->text) : "", g->spec ? g->text.len : 0);
-	/* On disk first: what is answered as accepted is there after a power cut. */
+	/* On disk first: what is answered as accepted is there after a power cut; and what is not to stay
+	 * without being confirmed, and has nothing before it to go back to, is known as such. */
 	if (!confirm_ms)
 		rc = store_write_spec(&g->store, text, len, err);
+	else
+		rc = before.len ? 0 : store_mark_unconfirmed(&g->store, true);
 	if (!rc)
-		rc = put_in_force(g, c, text, len, lines, err);
-	if (rc && !confirm_ms && before.len)
-		store_write_spec(&g->store, before.data, before.len, NULL);
-	else if (rc && !confirm_ms)
-		file_remove(g->store.spec_path, NULL);
+		rc = put_in_force(g, c, text, len, false, lines, err);
+	if (rc && !confirm_ms)
+		restore_stored(g, &before);
+	if (!confirm_ms == !rc)
+		store_mark_unconfirmed(&g->store, false);
 	if (!rc && confirm_ms)
 		confirm_start(g, &before, confirm_ms);
 	else if (!rc)
@@ -227,7 +257,10 @@ int gateway_put(struct gateway *g, const char *text, size_t len, bool dry_run, u
 		   !strcmp(g->spec->cluster, c.spec->cluster) && !ev_is_active(&g->confirm)) {
 		/* The accepted one once more, perhaps written otherwise: an occasion to look. */
 		g->is_refused = false;
-		gateway_reconcile(g, lines);
+		if (gateway_reconcile(g, lines) < 0 && !g->in_sync) {
+			*err = g->apply_err;
+			rc = -EIO;
+		}
 	} else if (!rc) {
 		rc = accept_spec(g, &c, text, len, confirm_ms, lines, err);
 	}
@@ -273,6 +306,17 @@ const char *gateway_spec(const struct gateway *g, size_t *len)
 	return g->spec ? buf_str(&g->text) : NULL;
 }
 
+static void try_again(struct gateway *g, const struct buf *text, bool stored)
+{
+	if (text != &g->again_text) {
+		buf_free(&g->again_text);
+		buf_append(&g->again_text, text->data, text->len);
+	}
+	g->again_stored = stored;
+	ev_timer_set(&g->again, AGAIN_S, 0);
+	ev_timer_start(g->loop, &g->again);
+}
+
 static void start_with(struct gateway *g, const struct buf *text, bool stored)
 {
 	struct candidate c = {0};
@@ -280,10 +324,10 @@ static void start_with(struct gateway *g, const struct buf *text, bool stored)
 	char line[900];
 	int rc = examine(g, buf_str(text), text->len, stored, &c, &err);
 
-	if (!rc && !stored)
-		rc = store_write_spec(&g->store, buf_str(text), text->len, &err);
+	if (!rc && !stored && store_write_spec(&g->store, buf_str(text), text->len, &err) < 0)
+		log_error("spec: in force, but not stored: %s (%s)", err.text, err.where);
 	if (!rc)
-		rc = put_in_force(g, &c, buf_str(text), text->len, NULL, &err);
+		rc = put_in_force(g, &c, buf_str(text), text->len, true, NULL, &err);
 	candidate_free(&c);
 	if (!rc) {
 		log_info("spec: generation %lld of cluster %s is in force", (long long)g->spec->generation,
@@ -293,6 +337,31 @@ static void start_with(struct gateway *g, const struct buf *text, bool stored)
 	refuse(g, &err);
 	log_error("spec: the %s spec is not in force: %s", stored ? "stored" : "first",
 		  vgw_err_print(&err, line, sizeof(line)));
+	/* Not the spec is wrong then, but the moment. */
+	if (rc != -EINVAL && rc != -E2BIG && rc != -ESTALE)
+		try_again(g, text, stored);
+}
+
+static void on_again(struct ev_loop *loop, ev_timer *w, int revents)
+{
+	struct gateway *g = w->data;
+
+	if (!g->spec)
+		start_with(g, &g->again_text, g->again_stored);
+	if (!ev_is_active(&g->again))
+		buf_free(&g->again_text);
+}
+
+/* A spec that was never confirmed, and had none before it, was in force when we were killed: it goes. */
+static void drop_unconfirmed(struct gateway *g)
+{
+	struct vgw_err err = {0};
+
+	if (!store_is_unconfirmed(&g->store))
+		return;
+	log_warning("spec: one that was never confirmed is taken back");
+	if (gateway_delete(g, NULL, &err))
+		log_error("spec: cannot take it back: %s", err.text);
 }
 
 int gateway_start(struct gateway *g, const char *first_spec, struct vgw_err *err)
@@ -300,6 +369,10 @@ int gateway_start(struct gateway *g, const char *first_spec, struct vgw_err *err
 	struct buf text = {0};
 	int rc = store_read_spec(&g->store, &text, err);
 
+	if (rc == -ENOENT)
+		drop_unconfirmed(g);
+	else
+		store_mark_unconfirmed(&g->store, false);
 	if (!rc) {
 		start_with(g, &text, true);
 	} else if (rc == -ENOENT && first_spec) {

@@ -12,6 +12,8 @@
 #include "vgw/gateway_internal.h"
 
 /* A document this young serves the next poll too. */
+/* Written so far ahead, the mark is seldom written. */
+enum { REVISION_AHEAD = 100000 };
 enum { BODY_FRESH_MS = 20, MAX_WARNINGS = 64 };
 /* A status of more backends than these is looked at whole at most this often: it takes tens of ms. */
 enum { LARGE_BACKENDS = 2000, LARGE_MS = 1000 };
@@ -302,6 +304,10 @@ static void update(struct gateway *g, struct arena *arena)
 		return;
 	g->substance = h;
 	g->revision++;
+	if (g->revision > g->revision_mark) {
+		g->revision_mark = g->revision + REVISION_AHEAD;
+		store_write_revision(&g->store, g->revision_mark);
+	}
 	g->body.len = 0;
 	if (g->on_revision)
 		g->on_revision(g->on_revision_ctx);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "netcfg/base/log.h"
@@ -19,6 +20,7 @@
 /* A loop whose checks are this late does not turn as it should: the watchdog is left hungry. */
 enum { OVERDUE_MAX_MS = 5000 };
 #define LISTEN_RETRY_S 1.0
+#define TLS_RETRY_S    60.0
 #define SOCKET_GROUP   "vgw-agent"
 
 struct service {
@@ -32,6 +34,8 @@ struct service {
 	ev_timer listen, watchdog;
 	ev_signal term, interrupt;
 	bool hungry;
+	uint64_t tried; /* the files that a TLS listener was last tried with */
+	double retry;	/* not before, with the same ones */
 };
 
 static void on_signal(struct ev_loop *loop, ev_signal *w, int revents)
@@ -100,13 +104,41 @@ static bool files_there(const struct config *c)
 	return all;
 }
 
-/* The socket's listener is given up for a moment: only once everything for the new one is there. */
+/* What the files are by now: the same ones would fail again. */
+static uint64_t files_mark(const struct config *c)
+{
+	uint64_t mark = 0xcbf29ce484222325u;
+	struct stat st;
+
+	for (size_t i = 0; i < c->n_client_ca + 2; i++) {
+		const char *path = i == 0 ? c->certificate : i == 1 ? c->key : c->client_ca[i - 2];
+
+		memset(&st, 0, sizeof(st));
+		(void)!stat(path, &st);
+		mark = (mark ^ (uint64_t)st.st_ino) * 0x100000001b3u;
+		mark = (mark ^ (uint64_t)st.st_size) * 0x100000001b3u;
+		mark = (mark ^ (uint64_t)st.st_mtim.tv_sec ^ (uint64_t)st.st_mtim.tv_nsec << 32) *
+		       0x100000001b3u;
+	}
+	return mark;
+}
+
+/*
+ * The socket's listener is given up for a moment, and its connections with it: only once everything for the
+ * new one is there, and not again for the same files before a while has passed.
+ */
 static void try_tls(struct service *s)
 {
 	struct vgw_err err = {0};
+	uint64_t mark;
 
 	if (!files_there(s->config))
 		return;
+	mark = files_mark(s->config);
+	if (mark == s->tried && ev_now(s->loop) < s->retry)
+		return;
+	s->tried = mark;
+	s->retry = ev_now(s->loop) + TLS_RETRY_S;
 	gateway_set_server(s->gateway, NULL);
 	endpoints_set_server(s->endpoints, NULL);
 	control_server_free(s->server);
@@ -143,6 +175,10 @@ static int start_control(struct service *s, struct vgw_err *err)
 	s->endpoints = endpoints_new(s->loop, s->gateway);
 	if (!s->endpoints)
 		return vgw_err_set(err, -ENOMEM, "OutOfMemory", "control", "no memory");
+	if (s->config->has_control) {
+		s->tried = files_mark(s->config);
+		s->retry = ev_now(s->loop) + TLS_RETRY_S;
+	}
 	rc = open_server(s, s->config->has_control, err);
 	if (rc == -EADDRINUSE || (rc && !s->config->has_control))
 		return rc;

@@ -259,9 +259,55 @@ int store_write_record(const struct store *s, const struct plan_recorded *r, str
 	return rc;
 }
 
+static void path_of(const struct store *s, const char *name, char out[4352])
+{
+	snprintf(out, 4352, "%s/%s", s->directory, name);
+}
+
+int64_t store_read_revision(const struct store *s)
+{
+	struct buf text = {0};
+	char path[4352];
+	int64_t revision = 0;
+
+	path_of(s, "revision", path);
+	if (file_read(path, 64, &text, NULL) == 0)
+		revision = strtoll(buf_str(&text), NULL, 10);
+	buf_free(&text);
+	return revision > 0 ? revision : 0;
+}
+
+void store_write_revision(const struct store *s, int64_t revision)
+{
+	char path[4352], text[32];
+
+	path_of(s, "revision", path);
+	snprintf(text, sizeof(text), "%lld\n", (long long)revision);
+	file_replace(path, text, strlen(text), 0640, NULL);
+}
+
+int store_mark_unconfirmed(const struct store *s, bool unconfirmed)
+{
+	char path[4352];
+
+	path_of(s, "unconfirmed", path);
+	if (!unconfirmed)
+		return access(path, F_OK) ? 0 : file_remove(path, NULL);
+	return file_replace(path, "", 0, 0640, NULL);
+}
+
+bool store_is_unconfirmed(const struct store *s)
+{
+	char path[4352];
+
+	path_of(s, "unconfirmed", path);
+	return access(path, F_OK) == 0;
+}
+
 int store_clear(const struct store *s, struct vgw_err *err)
 {
 	int rc = file_remove(s->spec_path, err), rc2 = file_remove(s->applied_path, rc ? NULL : err);
 
+	store_mark_unconfirmed(s, false);
 	return rc ? rc : rc2;
 }

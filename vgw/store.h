@@ -36,6 +36,16 @@ int store_record_sysctl(struct plan_recorded *r, const struct plan_was_sysctl *w
 void store_drop_link(struct plan_recorded *r, const char *name);
 void store_drop_sysctl(struct plan_recorded *r, const char *name);
 
+/*
+ * The highest revision that may have been told; 0 when none is known. Writing is best effort: it only matters
+ * when the clock is set back.
+ */
+int64_t store_read_revision(const struct store *s);
+void store_write_revision(const struct store *s, int64_t revision);
+/* Whether a spec is in force that waits to be confirmed and has none before it. 0 or -errno. */
+int store_mark_unconfirmed(const struct store *s, bool unconfirmed);
+bool store_is_unconfirmed(const struct store *s);
+
 /* Both files go: nothing is configured any more. */
 int store_clear(const struct store *s, struct vgw_err *err);
 

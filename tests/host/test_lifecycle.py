@@ -340,3 +340,14 @@ def test_the_state_is_json_that_people_can_read(lab, agent):
     agent.apply(wanted)
     with open(os.path.join(agent.state, "spec.json"), encoding="utf-8") as file:
         assert json.load(file)["generation"] == wanted["generation"]
+
+
+def test_a_first_spec_that_nobody_confirmed_does_not_outlive_a_crash(lab, agent):
+    """It came through the very path it configures, perhaps: with the agent gone nobody would take it back."""
+    answer = agent.request("PUT", "/v1/spec?confirm=60s", json.dumps(spec(kube())))
+    assert answer.status == 200, answer
+    assert "vgw_agent" in lab.gw.run("nft", "list", "tables").stdout
+    agent.kill()
+    agent.start()
+    wait_for(lambda: "vgw_agent" not in lab.gw.run("nft", "list", "tables").stdout, what="its table is gone")
+    assert agent.get("/v1/spec").status == 404

@@ -124,7 +124,7 @@ def test_state_files_are_private_and_whole(lab, agent):
         with open(path, encoding="utf-8") as file:
             assert json.load(file)
         assert os.stat(path).st_mode & 0o022 == 0
-    assert set(os.listdir(agent.state)) <= {"spec.json", "applied.json", "lock"}, "no temporary file is left"
+    assert set(os.listdir(agent.state)) <= {"spec.json", "applied.json", "revision"}, "no temporary file is left"
 
 
 def owned(lab):
