@@ -28,6 +28,7 @@ static void asked_free(struct asked *a)
 		return;
 	ev_timer_stop(a->prober->loop, &a->timer);
 	free(a->search);
+	echo_cancel(a->echo);
 	free((char *)a->now.name);
 	free(a);
 }
@@ -37,6 +38,8 @@ static void close_sockets(struct prober *p)
 	for (unsigned f = 0; f < 2; f++) {
 		peer_socket_close(p->sockets[f]);
 		p->sockets[f] = NULL;
+		ping_close(p->pings[f]);
+		p->pings[f] = NULL;
 	}
 }
 
@@ -101,7 +104,7 @@ static void update(struct asked *a, const struct prober_tunnel *t)
 	 */
 	if (was.interface != t->interface || was.link != t->link)
 		path_changed(&a->path, now);
-	else if (was.in_force != t->in_force && !a->search && !a->raise &&
+	else if (was.in_force != t->in_force && !a->search && !a->echo && !a->raise &&
 		 ((t->in_force > was.in_force && !t->may_raise) || t->in_force < a->path.mtu))
 		path_changed(&a->path, now);
 	else if (was.limit != t->limit)

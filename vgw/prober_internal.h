@@ -3,7 +3,9 @@
 #ifndef VGW_PROBER_INTERNAL_H
 #define VGW_PROBER_INTERNAL_H
 
+#include "vgw/probe/echo.h"
 #include "vgw/probe/peer.h"
+#include "vgw/probe/ping.h"
 #include "vgw/prober.h"
 
 /* A link that is to be raised for a search and is not by then stays as it is. */
@@ -16,7 +18,8 @@ struct asked {
 	struct peer peer;
 	struct peer_path path;
 	struct peer_budget budget;
-	struct pmtu_search *search; /* NULL: none runs */
+	struct pmtu_search *search; /* with the peer's agent; NULL: none runs */
+	struct echo *echo;	    /* the same without one */
 	uint32_t secret;	    /* upper half of the search's nonces */
 	int64_t small_ms;	    /* the next small probe */
 	int64_t raise_ms;	    /* since when a raised link is waited for; below 0: not */
@@ -32,6 +35,8 @@ struct prober {
 	void *ctx;
 	struct ip_addr own[2];
 	struct peer_socket *sockets[2];
+	struct ping *pings[2]; /* opened when a peer without an agent is asked */
+	bool no_pings;	       /* said so already */
 	struct asked **asked;
 	size_t n;
 };
@@ -45,5 +50,14 @@ struct peer_socket_events prober_events(struct prober *p);
 int prober_ask(struct asked *a, uint64_t nonce, uint32_t size, int64_t now_ms, uint32_t *mtu);
 
 void prober_look(const struct asked *a, struct prober_view *out);
+
+/* For peers without an agent: prober_echo.c. */
+void prober_ping(struct asked *a, uint64_t nonce, uint32_t size);
+/* False when it cannot begin. */
+bool prober_echo(struct asked *a, uint32_t ceiling);
+
+int64_t prober_now_us(void);
+/* A search is over. */
+void prober_searched(struct asked *a, struct pmtu_search_result *result);
 
 #endif

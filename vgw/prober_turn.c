@@ -8,7 +8,7 @@
 #include "vgw/clock.h"
 #include "vgw/prober_internal.h"
 
-static int64_t now_us(void)
+int64_t prober_now_us(void)
 {
 	struct timespec t;
 
@@ -22,7 +22,7 @@ static uint64_t fresh_nonce(void)
 	uint64_t nonce = 0;
 
 	if (getrandom(&nonce, sizeof(nonce), GRND_NONBLOCK) != sizeof(nonce))
-		nonce = (uint64_t)now_us() * 0x9e3779b97f4a7c15u;
+		nonce = (uint64_t)prober_now_us() * 0x9e3779b97f4a7c15u;
 	return nonce;
 }
 
@@ -53,6 +53,10 @@ static void send_small(struct asked *a, int64_t us)
 	/* One that cannot be sent is lost like any other. */
 	peer_sent(&a->peer, PEER_AGENT, nonce, us);
 	prober_ask(a, nonce, 0, us / 1000, &mtu);
+	if (peer_wants_echo(&a->peer, us / 1000)) {
+		peer_sent(&a->peer, PEER_ECHO, ++nonce, us);
+		prober_ping(a, nonce, 0);
+	}
 	a->small_ms = us / 1000 + peer_interval(&a->peer);
 }
 
@@ -69,22 +73,29 @@ static void search_begin(struct asked *a, int64_t us)
 	struct pmtu_search_params params = {.floor = PMTU_FLOOR_V4, .expected = a->path.mtu};
 
 	params.ceiling = ceiling_of(a);
-	a->search = params.ceiling ? calloc(1, sizeof(*a->search)) : NULL;
-	if (!a->search)
+	if (!params.ceiling)
 		return;
-	a->secret = (uint32_t)fresh_nonce() | 1;
 	a->raise_ms = -1;
 	path_search_started(&a->path);
-	pmtu_search_init(a->search, &params, us);
+	if (peer_has_agent(&a->peer, us / 1000)) {
+		a->search = calloc(1, sizeof(*a->search));
+		a->secret = (uint32_t)fresh_nonce() | 1;
+		if (a->search)
+			pmtu_search_init(a->search, &params, us);
+	} else {
+		prober_echo(a, params.ceiling);
+	}
+	if (!a->search && !a->echo)
+		prober_searched(a, &(struct pmtu_search_result){.mtu = 0});
 }
 
-static void search_end(struct asked *a, struct pmtu_search_result *result, int64_t us)
+void prober_searched(struct asked *a, struct pmtu_search_result *result)
 {
 	free(a->search);
 	a->search = NULL;
 	result->at_ceiling = result->mtu >= a->now.limit;
 	a->raise = false;
-	path_search_ended(&a->path, result, us / 1000);
+	path_search_ended(&a->path, result, prober_now_us() / 1000);
 }
 
 static void search_step(struct asked *a, int64_t us)
@@ -102,7 +113,7 @@ static void search_step(struct asked *a, int64_t us)
 			pmtu_search_unsent(a->search, probe.id, probe.size, us);
 	}
 	if (pmtu_search_result(a->search, us, &result) != PMTU_SEARCH_RUNNING)
-		search_end(a, &result, us);
+		prober_searched(a, &result);
 }
 
 /* A search upwards needs a link that takes larger packets: it is asked for, and used when it is there. */
@@ -124,9 +135,17 @@ static void confirm(struct asked *a, int64_t us)
 	uint32_t mtu;
 
 	path_confirm_sent(&a->path, nonce, us / 1000);
+	if (!peer_has_agent(&a->peer, us / 1000))
+		prober_ping(a, nonce, a->path.mtu);
 	/* The device got smaller than what is in use: no question of losses. */
-	if (prober_ask(a, nonce, a->path.mtu, us / 1000, &mtu) == -EMSGSIZE)
+	else if (prober_ask(a, nonce, a->path.mtu, us / 1000, &mtu) == -EMSGSIZE)
 		search_begin(a, us);
+}
+
+/* With the peer's agent; by echoes only when it is certain that there is none. */
+static bool knows_how(const struct asked *a, int64_t ms)
+{
+	return peer_has_agent(&a->peer, ms) || ms - a->peer.started_ms > PEER_SILENCE_MS;
 }
 
 static void measure(struct asked *a, int64_t us)
@@ -134,7 +153,7 @@ static void measure(struct asked *a, int64_t us)
 	int64_t ms = us / 1000;
 
 	/* Without an answer to small packets the large ones say nothing. */
-	if (!a->search && peer_verdict(&a->peer, ms) == PEER_UP && peer_has_agent(&a->peer, ms)) {
+	if (!a->search && !a->echo && peer_verdict(&a->peer, ms) == PEER_UP && knows_how(a, ms)) {
 		switch (path_next(&a->path, ms)) {
 		case PATH_NOTHING:
 			break;
@@ -209,7 +228,7 @@ static void report(struct asked *a)
 
 void prober_turn(struct asked *a)
 {
-	int64_t us = now_us(), wait;
+	int64_t us = prober_now_us(), wait;
 
 	a->touched = false;
 	if (a->now.link == PROBER_READY && socket_of(a)) {
@@ -220,7 +239,7 @@ void prober_turn(struct asked *a)
 		a->small_ms = us / 1000 + PEER_INTERVAL_MS;
 	}
 	report(a);
-	us = now_us();
+	us = prober_now_us();
 	wait = a->small_ms * 1000 - us;
 	if (a->search && pmtu_search_wait(a->search, us) < wait)
 		wait = pmtu_search_wait(a->search, us);
@@ -267,7 +286,7 @@ static void answer(struct asked *a, const struct peer_arrival *at, const struct 
 static void on_packet(void *ctx, const struct peer_arrival *at, const struct peer_packet *packet)
 {
 	struct prober *p = ctx;
-	int64_t us = now_us();
+	int64_t us = prober_now_us();
 
 	for (size_t i = 0; i < p->n; i++) {
 		struct asked *a = p->asked[i];
@@ -299,7 +318,7 @@ static void on_refused(void *ctx, const struct ip_addr *peer)
 static void on_too_big(void *ctx, const struct ip_addr *peer, uint64_t nonce, uint32_t size, uint32_t mtu)
 {
 	struct prober *p = ctx;
-	int64_t us = now_us();
+	int64_t us = prober_now_us();
 
 	for (size_t i = 0; i < p->n; i++) {
 		struct asked *a = p->asked[i];

@@ -2,12 +2,14 @@
 """Tunnels as they are measured: an agent at each end, and what happens to packets in between."""
 
 import socket
+import threading
 
 import pytest
 
 from agent import PROBE_PORT
-from lab import GATEWAY
+from lab import CONTROL_PLANE, GATEWAY, MANAGER
 from netns import stays, wait_for
+from observe import Capture
 from specs import kube, spec, tunnel
 
 PEER = "192.168.10.1"
@@ -83,7 +85,8 @@ def directions(agent):
 
 def test_both_ends_say_up(lab, pair):
     pair.apply().up()
-    row = wait_for(lambda: pair.gw.tunnel()["path"].get("reverseMtu") and pair.gw.tunnel(), what="the way back is known")
+    wait_for(lambda: pair.gw.tunnel()["path"].get("reverseMtu"), what="the way back is known")
+    row = wait_for(lambda: pair.gw.tunnel()["peer"]["lossPercent"] == 0 and pair.gw.tunnel(), what="the loss is known")
     assert row["peer"]["address"] == PEER and row["peer"]["agent"] is True
     assert 0 <= row["peer"]["rttMs"] < 200 and row["peer"]["lossPercent"] == 0 and row["peer"]["lastHeard"]
     assert directions(pair.gw) == directions(pair.peer) == ("True", "True")
@@ -241,3 +244,117 @@ def test_a_restart_does_not_try_what_was_too_large(lab, pair):
     stays(lambda: lab.gw.mtu(lab.wg) == low, 3, "the MTU found before is kept")
     pair.up()
     assert pair.gw.tunnel()["path"]["mtu"] == low
+
+
+def test_a_peer_without_an_agent(lab, start_agent):
+    """Measured by echoes, both directions at once; its path shrinks, and it falls silent."""
+    lab.gw.ip("route flush cache")
+    agent = start_agent()
+    agent.apply(here(lab, "auto"), settled=False)
+    wait_for(lambda: agent.tunnel()["state"] == "Up", what="Up by echoes")
+    row = wait_for(lambda: agent.tunnel()["path"].get("mtu") and agent.tunnel(), 15, what="measured by echoes")
+    assert row["path"]["mtu"] == 1400 and "reverseMtu" not in row["path"]
+    assert row["peer"]["agent"] is False and row["peer"]["rttMs"] < 200
+    assert directions(agent) == ("True", "True") and access(agent) == "True"
+    lab.underlay_silent()
+    try:
+        lab.underlay_mtu(1368)
+        wait_for(lambda: 1296 <= lab.gw.mtu(lab.wg) <= 1308, 20, what="the link follows")
+        cut(lab.gw, lab.wg)
+        wait_for(lambda: agent.tunnel()["state"] == "Down", what="Down")
+        assert access(agent) == "False"
+    finally:
+        restore(lab.gw)
+        lab.underlay_mtu(1500)
+        lab.ur.run("nft", "delete", "table", "ip", "silent")
+
+
+def test_the_management_side(lab, start_agent):
+    """Role management: no tunnel interface is named, so a route carries the MTU, and packets are measured all the same."""
+    gw, peer = start_agent(), start_agent(host="peer", control=False)
+    whole = there(lab, "auto", role="management")
+    del whole["tunnels"][0]["interface"]
+    gw.apply(here(lab, "auto"), settled=False)
+    peer.apply(whole, settled=False)
+    wait_for(lambda: gw.tunnel()["state"] == peer.tunnel("back")["state"] == "Up", what="both say Up")
+    wait_for(lambda: peer.tunnel("back")["path"].get("mtu") == 1400, what="measured")
+    assert directions(peer) == directions(gw) == ("True", "True")
+
+
+def test_the_clamp_follows(lab, pair):
+    lab.underlay_silent()
+    lab.underlay_mtu(1320)
+    pair.apply("auto").up()
+    wait_for(lambda: lab.gw.mtu(lab.wg) < 1400, what="down")
+    low = lab.gw.mtu(lab.wg)
+    with Capture(lab.mg, "eth0", "tcp[tcpflags] & tcp-syn != 0") as far:
+        assert lab.mg.get(GATEWAY, 6443, "/", lab.trust)[0] == 200
+        far.find(rf"{GATEWAY}\.6443 > .*mss {low - 40}")
+
+
+class Transfer:
+    """So many bytes from one host to another; `arrived` is how many are there."""
+
+    def __init__(self, source, sink, address, size):
+        self.size, self.arrived = size, 0
+        listener = sink.socket(address)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, 0))
+        listener.listen()
+        self.out = source.connect(address, listener.getsockname()[1])
+        self.inp, _ = listener.accept()
+        listener.close()
+        self.inp.settimeout(30)
+        self.threads = [threading.Thread(target=t, daemon=True) for t in (self._send, self._take)]
+        for thread in self.threads:
+            thread.start()
+
+    def _send(self):
+        try:
+            self.out.sendall(bytes(self.size))
+        except OSError:
+            pass
+
+    def _take(self):
+        try:
+            while data := self.inp.recv(65536):
+                self.arrived += len(data)
+        except OSError:
+            pass
+
+    def done(self):
+        return self.arrived == self.size
+
+    def close(self):
+        for sock in (self.out, self.inp):
+            sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+
+def test_a_large_transfer_each_way(lab, start_agent):
+    """Stalls on a silent path without agents, completes with them. Forwarded: the senders know nothing of the tunnel."""
+    lab.gw.ip("route flush cache")
+    lab.underlay_silent()
+    lab.underlay_mtu(1320)
+    # The way back is as narrow: the peer's own link does not fragment either.
+    lab.peer.ip("link set eth0 mtu 1500", "route flush cache")
+    narrow = ("table inet oneway { chain out { type filter hook postrouting priority 0; "
+              'oifname "eth0" udp dport 51820 meta length > 1320 drop; }; }\n')
+    lab.peer.nft(narrow)
+    there_and_back = ((lab.cp1, lab.mg, MANAGER), (lab.mg, lab.cp1, CONTROL_PLANE["cp1"]))
+    try:
+        stalled = [Transfer(a, b, at, 300_000) for a, b, at in there_and_back]
+        stays(lambda: not any(t.done() for t in stalled), 3, "without agents nothing large gets through")
+        for t in stalled:
+            t.close()
+        pair = Pair(lab, start_agent(), start_agent(host="peer", control=False)).apply("auto").up()
+        wait_for(lambda: lab.gw.mtu(lab.wg) < 1400 and lab.peer.mtu(lab.wg_peer) < 1400, what="both ends follow")
+        going = [Transfer(a, b, at, 3_000_000) for a, b, at in there_and_back]
+        wait_for(lambda: all(t.done() for t in going), 20, what="both transfers complete")
+        for t in going:
+            t.close()
+        assert pair.gw.tunnel()["path"]["reverseMtu"] < 1400
+    finally:
+        restore(lab.peer)
+        lab.underlay_mtu(1500)
+        lab.ur.run("nft", "delete", "table", "ip", "silent")

@@ -252,6 +252,9 @@ static void test_peer_without_agent(void **state)
 	run(&x, 1500);
 	assert_int_equal(peer_verdict(&x.a, x.now), PEER_UP);
 	assert_true(peer_has_agent(&x.a, x.now));
+	/* What nobody was there to answer is not lost. */
+	run(&x, 3000);
+	assert_int_equal(peer_loss_percent(&x.a, x.now), 0);
 	/* It ends: the host says so, and answers by itself. */
 	x.b_agent = false;
 	run(&x, 6000);

@@ -92,6 +92,8 @@ bool peer_take(struct peer *p, const struct peer_packet *packet, bool known_nonc
 
 	if (packet->type == PEER_REPLY && !small && !known_nonce)
 		return false;
+	if (!peer_has_agent(p, now_ms))
+		p->agent_since_us = now_us;
 	p->agent_ms = now_ms;
 	p->reverse_mtu = packet->mtu;
 	/* Older than its own agent's start is nothing that this peer can have heard of us. */
@@ -164,7 +166,8 @@ int peer_loss_percent(const struct peer *p, int64_t now_ms)
 			continue;
 		if (probe->answered) {
 			judged++;
-		} else if (now_ms - probe->sent_us / 1000 > PEER_LATE_MS) {
+		} else if (now_ms - probe->sent_us / 1000 > PEER_LATE_MS &&
+			   (channel == PEER_ECHO || probe->sent_us >= p->agent_since_us)) {
 			judged++;
 			lost++;
 		}

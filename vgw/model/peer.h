@@ -55,6 +55,7 @@ struct peer {
 	int64_t agent_ms, echo_ms;    /* when it was last heard, by channel; below 0 never */
 	int64_t confirmed_ms;	      /* the latest moment at which it is known to have heard us */
 	int64_t refused_ms;	      /* no agent listens there, it said */
+	int64_t agent_since_us;	      /* what was sent to an agent before is not lost */
 	double rtt_ms;		      /* smoothed as TCP does (RFC 6298: 1/8); below 0 not known */
 	uint32_t reverse_mtu;	      /* from there to here, as its agent has measured; 0 none */
 	enum peer_channel rtt_source; /* of rtt_ms */
