@@ -121,11 +121,12 @@ $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o
 	$(say) LD $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
 
-# The budgets, beside their peers: tests/bench/README.md has the method.
+# The budgets, beside their peers: tests/bench/README.md has the method. BENCH='--only start' chooses.
 bench:
 	@packaging/setup.sh bench
 	@$(MAKE) --no-print-directory all $(addprefix $(BUILD)/bench/,client server watch)
-	@VGW_AGENT='$(abspath $(BIN))' VGW_BENCH_TOOLS='$(abspath $(BUILD)/bench)' tests/bench/run.sh
+	@VGW_AGENT='$(abspath $(BIN))' VGW_BENCH_TOOLS='$(abspath $(BUILD)/bench)' tests/bench/run.sh \
+		--output '$(abspath $(BUILD)/bench.json)' $(BENCH)
 
 demo: setup
 	@$(MAKE) --no-print-directory all

@@ -69,7 +69,7 @@ def growth(options):
         agent = Agent(ground, logLevel="warning").start()
         pid = agent.process.pid
         checks = [{"name": f"c{n}", "port": 21000 + n, "protocol": "TCP",
-                   "healthCheck": {"type": "tcp", "interval": "50ms", "timeout": "40ms"},
+                   "healthCheck": {"type": "tcp", "interval": "50ms"},
                    "backends": [{"address": a, "port": 20000 + 33 * n + i} for a in CONTROL_PLANE.values() for i in range(33)]}
                   for n in range(2)]
         agent.apply(specs.spec(*checks))

@@ -58,11 +58,13 @@ class Hold:
 
 
 def kill(ground, kind, name):
+    """Returns the moment just before: what is begun while the cable is being pulled counts."""
+    moment = time.monotonic()
     if kind == "silent":
         ground.cable(name, False)
     else:
         ground.beacons[name].process.send(signal.SIGKILL)
-    return time.monotonic()
+    return moment
 
 
 def revive(ground, kind, names):
@@ -124,12 +126,12 @@ class Cycle:
     def avoided(self, who):
         """Seconds after the first death at which the last connection that met it was begun."""
         bad = [start for start, took, how in self.rows100[who]
-               if self.first <= start < self.second and (how != "ok" or took > SLOW)]
+               if self.first <= start < self.second - RETRY and (how != "ok" or took > SLOW)]
         last = max(bad, default=self.first) - self.first
         if os.environ.get("VGW_BENCH_DEBUG"):
             print(who, self.kind, [(round(s - self.first, 3), round(t, 3), h) for s, t, h in self.rows100[who]
-                                   if self.first <= s < self.second and (h != "ok" or t > SLOW)][-5:], file=sys.stderr)
-        return INFINITE if last > self.spans[0] - 0.5 else last
+                                   if self.first <= s < self.second - RETRY and (h != "ok" or t > SLOW)][-5:], file=sys.stderr)
+        return INFINITE if last > self.spans[0] - RETRY - 0.3 else last
 
     def lost(self, who, second):
         """(failed, slowest) of the 20 connections/s after the first or the second death."""
