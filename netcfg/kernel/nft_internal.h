@@ -24,7 +24,8 @@ struct nft_batch {
 	struct buf bytes;
 	struct buf places; /* NFT_PLACE bytes a message, from first_seq on */
 	uint32_t first_seq;
-	char *scratch; /* one message */
+	char *scratch;	  /* one message */
+	uint64_t refused; /* bit I: message I of the first 64, the batch's own begin being 0 */
 };
 enum { NFT_PLACE = 48, NFT_SCRATCH = 1 << 17 };
 

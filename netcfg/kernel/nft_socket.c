@@ -141,11 +141,15 @@ static int attr_cb(const struct nlattr *attr, void *data)
 }
 
 /* The first error counts: those behind it are its consequences. */
-static void take_error(const struct nft_batch *b, const struct nlmsghdr *nlh, int *rc, struct vgw_err *err)
+static void take_error(struct nft_batch *b, const struct nlmsghdr *nlh, int *rc, struct vgw_err *err)
 {
 	const struct nlmsgerr *e = mnl_nlmsg_get_payload(nlh);
 	const char *text = NULL;
 
+	uint32_t index = nlh->nlmsg_seq - b->first_seq;
+
+	if (e->error && index < 64)
+		b->refused |= (uint64_t)1 << index;
 	if (!e->error || *rc)
 		return;
 	*rc = e->error;
@@ -157,7 +161,7 @@ static void take_error(const struct nft_batch *b, const struct nlmsghdr *nlh, in
 }
 
 /* The kernel works inside sendmsg(2): what it has to say is there when that returns. */
-static int collect(const struct nft_batch *b, struct vgw_err *err)
+static int collect(struct nft_batch *b, struct vgw_err *err)
 {
 	char buf[16384];
 	int rc = 0, lost = 0;
@@ -223,14 +227,14 @@ void nft_batch_free(struct nft_batch *b)
 
 #define PROBE_TABLE "vgw_agent_probe"
 
-static int probe_table(struct nft_batch *b, uint32_t flags)
+static int probe_table(struct nft_batch *b, const char *name, uint32_t flags)
 {
 	struct nftnl_table *t = nftnl_table_alloc();
 	struct nlmsghdr *nlh;
 
 	if (!t)
 		return -ENOMEM;
-	nftnl_table_set_str(t, NFTNL_TABLE_NAME, PROBE_TABLE);
+	nftnl_table_set_str(t, NFTNL_TABLE_NAME, name);
 	nftnl_table_set_u32(t, NFTNL_TABLE_FLAGS, flags);
 	nlh = nft_batch_message(b, NFT_MSG_NEWTABLE, NLM_F_CREATE, "feature");
 	nftnl_table_nlmsg_build_payload(nlh, t);
@@ -239,66 +243,104 @@ static int probe_table(struct nft_batch *b, uint32_t flags)
 	return 0;
 }
 
-/* A rule of one expression, in a chain of its own. */
-static int probe_rule(struct nft_batch *b, const struct nx *x)
+static int probe_chain(struct nft_batch *b)
 {
 	struct nftnl_chain *c = nftnl_chain_alloc();
+	struct nlmsghdr *nlh;
+
+	if (!c)
+		return -ENOMEM;
+	nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, PROBE_TABLE);
+	nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, "c");
+	nlh = nft_batch_message(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE, "feature");
+	nftnl_chain_nlmsg_build_payload(nlh, c);
+	nft_batch_push(b, nlh);
+	nftnl_chain_free(c);
+	return 0;
+}
+
+/* A rule of one expression. */
+static int probe_rule(struct nft_batch *b, const struct nx *x)
+{
 	struct nftnl_rule *r = nftnl_rule_alloc();
 	struct nft_rule rule = {.x = x, .n = 1};
-	int rc = c && r ? nft_rule_encode(&rule, r) : -ENOMEM;
+	int rc = r ? nft_rule_encode(&rule, r) : -ENOMEM;
 	struct nlmsghdr *nlh;
 
 	if (!rc) {
-		nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, PROBE_TABLE);
-		nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, "c");
-		nlh = nft_batch_message(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE, "feature");
-		nftnl_chain_nlmsg_build_payload(nlh, c);
-		nft_batch_push(b, nlh);
 		nftnl_rule_set_str(r, NFTNL_RULE_TABLE, PROBE_TABLE);
 		nftnl_rule_set_str(r, NFTNL_RULE_CHAIN, "c");
 		nlh = nft_batch_message(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND, "feature");
 		nftnl_rule_nlmsg_build_payload(nlh, r);
 		nft_batch_push(b, nlh);
 	}
-	if (c)
-		nftnl_chain_free(c);
 	if (r)
 		nftnl_rule_free(r);
 	return rc;
 }
 
-static int probe_one(struct nft *n, uint32_t table_flags, const struct nx *x, struct vgw_err *err)
-{
-	static const uint32_t syn_sent[NFT_TCP_TIMEOUTS] = {NFT_RETRY_SYN_S};
-	struct nft_batch b;
-	int rc = nft_batch_begin(&b, n);
+/* The messages of the trial, in their order: each is refused or not by itself. */
+enum {
+	PROBE_BEGIN,
+	PROBE_PLAIN,
+	PROBE_CHAIN,
+	PROBE_SECPATH,
+	PROBE_LOG,
+	PROBE_OBJECT,
+	PROBE_OBJREF,
+	PROBE_OWNER
+};
 
-	if (!rc)
-		rc = probe_table(&b, table_flags);
-	if (!rc && x && x->kind == NX_OBJECT)
-		nft_put_retry_object(&b, PROBE_TABLE, syn_sent);
-	if (!rc && x)
-		rc = probe_rule(&b, x);
-	if (!rc)
-		rc = nft_batch_send(&b, false, err);
-	nft_batch_free(&b);
-	return rc;
-}
-
-int nft_probe(struct nft *n, struct nft_features *out, struct vgw_err *err)
+static int probe_write(struct nft_batch *b)
 {
 	static const struct nx secpath = {.kind = NX_META, .has_dreg = 1, .a = NFT_META_SECPATH};
 	static const struct nx log = {.kind = NX_LOG, .a = NFT_LOG_GROUP, .b = 80};
 	static const struct nx object = {
 		.kind = NX_OBJECT, .a = NFT_OBJECT_CT_TIMEOUT, .name = NFT_RETRY_OBJECT};
-	int rc = probe_one(n, 0, NULL, err);
+	static const uint32_t syn_sent[NFT_TCP_TIMEOUTS] = {NFT_RETRY_SYN_S};
+	int rc = probe_table(b, PROBE_TABLE, 0);
+
+	if (!rc)
+		rc = probe_chain(b);
+	if (!rc)
+		rc = probe_rule(b, &secpath);
+	if (!rc)
+		rc = probe_rule(b, &log);
+	if (!rc)
+		nft_put_retry_object(b, PROBE_TABLE, syn_sent);
+	if (!rc)
+		rc = probe_rule(b, &object);
+	if (!rc)
+		rc = probe_table(b, PROBE_TABLE "_owner", VGW_NFT_TABLE_F_OWNER | VGW_NFT_TABLE_F_PERSIST);
+	return rc;
+}
+
+static bool taken(const struct nft_batch *b, unsigned message)
+{
+	return !(b->refused >> message & 1);
+}
+
+/* One trial for all: the kernel waits for an RCU grace period, 10 to 20 ms, whenever it takes one back. */
+int nft_probe(struct nft *n, struct nft_features *out, struct vgw_err *err)
+{
+	struct nft_batch b;
+	int rc = nft_batch_begin(&b, n);
 
 	memset(out, 0, sizeof(*out));
-	if (rc)
-		return rc;
-	out->owner_persist = !probe_one(n, VGW_NFT_TABLE_F_OWNER | VGW_NFT_TABLE_F_PERSIST, NULL, NULL);
-	out->secpath = !probe_one(n, 0, &secpath, NULL);
-	out->log = !probe_one(n, 0, &log, NULL);
-	out->retry = !probe_one(n, 0, &object, NULL);
-	return 0;
+	if (!rc)
+		rc = probe_write(&b);
+	if (!rc)
+		rc = nft_batch_send(&b, false, err);
+	if (b.refused && taken(&b, PROBE_PLAIN) && taken(&b, PROBE_CHAIN))
+		rc = 0;
+	if (!rc) {
+		out->secpath = taken(&b, PROBE_SECPATH);
+		out->log = taken(&b, PROBE_LOG);
+		out->retry = taken(&b, PROBE_OBJECT) && taken(&b, PROBE_OBJREF);
+		out->owner_persist = taken(&b, PROBE_OWNER);
+		if (err)
+			memset(err, 0, sizeof(*err));
+	}
+	nft_batch_free(&b);
+	return rc;
 }
