@@ -247,6 +247,10 @@ static void fill_agent(struct gateway *g, struct status *s, const char **feature
 		features[s->n_features++] = "nft-owner-persist";
 	if (g->host.features.secpath)
 		features[s->n_features++] = "nft-secpath";
+	if (g->host.features.retry)
+		features[s->n_features++] = "nft-syn-retry";
+	if (g->host.features.log)
+		features[s->n_features++] = "nft-log";
 	s->features = features;
 	s->refused = g->is_refused ? &g->refused : NULL;
 	s->apply_error = g->apply_err.reason[0] ? g->apply_err.text : "";
