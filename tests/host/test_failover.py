@@ -138,10 +138,16 @@ def deaths(lab, cases, seconds, *kill):
 
 
 def on_a_machine_that_runs(function):
-    """What function() counted; again where the machine stood still for so long that servers answered only after death."""
+    """What function() counted; again where the machine stood still for so long that servers answered only after death.
+
+    Also where one or two of the some nine thousand connections of a round failed: a SYN that a busy machine delivers less
+    than a second after the one before meets the old flow again. What fails three times in a row is a fault.
+    """
     for _ in range(3):
         counted = function()
-        if max(row["late"] for place, row in counted.items() if place != "marks") < 0.3:
+        rows = [row for place, row in counted.items() if place != "marks"]
+        failed = sum(sum(row["failed"].values()) for row in rows)
+        if max(row["late"] for row in rows) < 0.3 and (failed == 0 or failed > 2):
             break
     return counted
 
