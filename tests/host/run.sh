@@ -8,4 +8,4 @@ cd "$(dirname "$0")" || exit 1
 export VGW_AGENT=${VGW_AGENT:-$(cd ../.. && pwd)/build/vgw-agent}
 [ -x "$VGW_AGENT" ] || { echo "$VGW_AGENT is not there: run make first" >&2; exit 1; }
 export PYTHONDONTWRITEBYTECODE=1
-exec /usr/bin/python3 -m pytest -p no:cacheprovider -rs --durations=8 "$@"
+exec /usr/bin/python3 -m pytest -p no:cacheprovider -rsfE --durations=8 "$@"
