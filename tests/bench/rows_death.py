@@ -18,8 +18,8 @@ SLOW = 0.4  # seconds: who needs longer has met the dead backend
 RETRY = 1.2  # seconds until a client's second SYN, and then some
 PEERS = {"haproxy": "HAProxy, defaults", "tuned": "HAProxy, inter 1s fall 2", "nginx": "nginx stream"}
 # seconds after the first and after the second death: HAProxy's defaults need 10 s and more to see a silent one
-LONG = {"silent": (13, 11), "refused": (9, 8)}
-SHORT = (5, 4)
+LONG = {"silent": (13.5, 10.5), "refused": (9, 8)}
+SHORT = (5.5, 4)
 
 
 class Rate:
@@ -131,7 +131,7 @@ class Cycle:
         if os.environ.get("VGW_BENCH_DEBUG"):
             print(who, self.kind, [(round(s - self.first, 3), round(t, 3), h) for s, t, h in self.rows100[who]
                                    if self.first <= s < self.second - RETRY and (h != "ok" or t > SLOW)][-5:], file=sys.stderr)
-        return INFINITE if last > self.spans[0] - RETRY - 0.3 else last
+        return INFINITE if last > self.spans[0] - RETRY - 0.1 else last
 
     def lost(self, who, second):
         """(failed, slowest) of the 20 connections/s after the first or the second death."""
