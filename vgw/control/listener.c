@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "netcfg/base/log.h"
+#include "netcfg/model/sockaddr.h"
 
 enum { LISTEN_BACKLOG = 128, ACCEPTS_PER_TURN = 16 };
 
@@ -43,18 +44,6 @@ static void on_resume(struct ev_loop *loop, ev_timer *w, int revents)
 		ev_io_start(loop, &l->io);
 }
 
-static void peer_address(const struct sockaddr_storage *sa, struct ip_addr *out)
-{
-	memset(out, 0, sizeof(*out));
-	if (sa->ss_family == AF_INET) {
-		out->family = IP_V4;
-		memcpy(out->bytes, &((const struct sockaddr_in *)sa)->sin_addr, 4);
-	} else if (sa->ss_family == AF_INET6) {
-		out->family = IP_V6;
-		memcpy(out->bytes, &((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
-	}
-}
-
 static void on_accept(struct ev_loop *loop, ev_io *w, int revents)
 {
 	struct listener *l = w->data;
@@ -65,7 +54,7 @@ static void on_accept(struct ev_loop *loop, ev_io *w, int revents)
 	for (i = 0; i < ACCEPTS_PER_TURN; i++) {
 		struct sockaddr_storage sa = {0};
 		socklen_t len = sizeof(sa);
-		struct ip_addr peer;
+		struct ip_endpoint peer;
 		int fd = accept4(l->fd, (struct sockaddr *)&sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0) {
@@ -75,8 +64,8 @@ static void on_accept(struct ev_loop *loop, ev_io *w, int revents)
 			return;
 		}
 		l->server->starved = false;
-		peer_address(&sa, &peer);
-		server_accepted(l->server, fd, &peer, l->endpoint.addr.family == IP_NONE);
+		ip_from_sockaddr(&sa, &peer);
+		server_accepted(l->server, fd, &peer.addr, l->endpoint.addr.family == IP_NONE);
 	}
 }
 
@@ -103,25 +92,6 @@ static int listener_start(struct control_server *s, int fd, const struct ip_endp
 	return 0;
 }
 
-static socklen_t socket_address(const struct ip_endpoint *e, struct sockaddr_storage *out)
-{
-	memset(out, 0, sizeof(*out));
-	if (e->addr.family == IP_V4) {
-		struct sockaddr_in *in = (struct sockaddr_in *)out;
-
-		in->sin_family = AF_INET;
-		in->sin_port = htons(e->port);
-		memcpy(&in->sin_addr, e->addr.bytes, 4);
-		return sizeof(*in);
-	}
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
-
-	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(e->port);
-	memcpy(&in6->sin6_addr, e->addr.bytes, 16);
-	return sizeof(*in6);
-}
-
 /* Binding before the address exists: it may come with the interface, long after us. */
 static int set_options(int fd, uint8_t family)
 {
@@ -141,7 +111,7 @@ int listener_tcp(struct control_server *s, const struct ip_endpoint *endpoint, s
 {
 	char place[IP_ENDPOINT_STRLEN];
 	struct sockaddr_storage sa;
-	socklen_t len = socket_address(endpoint, &sa);
+	socklen_t len = ip_to_sockaddr(&endpoint->addr, endpoint->port, &sa);
 	struct listener *l;
 	int fd, rc;
 

@@ -9,25 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static socklen_t to_sockaddr(const struct ip_addr *a, uint16_t port, struct sockaddr_storage *out)
-{
-	memset(out, 0, sizeof(*out));
-	if (a->family == IP_V6) {
-		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
-
-		in6->sin6_family = AF_INET6;
-		in6->sin6_port = htons(port);
-		memcpy(&in6->sin6_addr, a->bytes, 16);
-		return sizeof(*in6);
-	} else {
-		struct sockaddr_in *in = (struct sockaddr_in *)out;
-
-		in->sin_family = AF_INET;
-		in->sin_port = htons(port);
-		memcpy(&in->sin_addr, a->bytes, 4);
-		return sizeof(*in);
-	}
-}
+#include "netcfg/model/sockaddr.h"
 
 static int over(struct check_result *out, enum check_stage stage, enum check_code code, const char *detail)
 {
@@ -45,7 +27,7 @@ static bool out_of_resources(int err)
 static int bind_source(int fd, const struct ip_addr *source, struct check_result *out)
 {
 	struct sockaddr_storage ss;
-	socklen_t len = to_sockaddr(source, 0, &ss);
+	socklen_t len = ip_to_sockaddr(source, 0, &ss);
 	const int on = 1;
 
 	/* The port is chosen by connect(2) then, for this destination alone: else all checks of a host
@@ -89,7 +71,7 @@ static int begin(int fd, const struct ip_endpoint *target, const struct ip_addr 
 		 struct check_result *out)
 {
 	struct sockaddr_storage ss;
-	socklen_t len = to_sockaddr(&target->addr, target->port, &ss);
+	socklen_t len = ip_to_sockaddr(&target->addr, target->port, &ss);
 	const int on = 1;
 
 	/* A handshake is small writes that each wait for an answer. */

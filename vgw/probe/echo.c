@@ -15,6 +15,7 @@
 
 #include <linux/icmp.h>
 
+#include "netcfg/model/sockaddr.h"
 #include "vgw/probe/echo_packet.h"
 
 enum {
@@ -325,23 +326,14 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *w, int revents)
 
 /* -- the beginning -- */
 
-static socklen_t to_sockaddr(const struct ip_addr *a, uint32_t scope, struct sockaddr_storage *out)
+/* Of a link-local address the link is part of the place. */
+static socklen_t scoped_sockaddr(const struct ip_addr *a, uint32_t scope, struct sockaddr_storage *out)
 {
-	memset(out, 0, sizeof(*out));
-	if (a->family == IP_V6) {
-		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+	socklen_t len = ip_to_sockaddr(a, 0, out);
 
-		in6->sin6_family = AF_INET6;
-		in6->sin6_scope_id = scope;
-		memcpy(&in6->sin6_addr, a->bytes, 16);
-		return sizeof(*in6);
-	} else {
-		struct sockaddr_in *in = (struct sockaddr_in *)out;
-
-		in->sin_family = AF_INET;
-		memcpy(&in->sin_addr, a->bytes, 4);
-		return sizeof(*in);
-	}
+	if (a->family == IP_V6)
+		((struct sockaddr_in6 *)out)->sin6_scope_id = scope;
+	return len;
 }
 
 /* A raw socket hears all of the host's ICMP: only replies are of use. */
@@ -410,12 +402,12 @@ static int bind_and_connect(struct echo *e, const struct echo_params *p, struct 
 		return vgw_err_set(err, -errno, errno == EPERM ? "PermissionDenied" : "Failed", p->interface,
 				   "%m");
 	if (p->source.family != IP_NONE) {
-		len = to_sockaddr(&p->source, p->scope, &ss);
+		len = scoped_sockaddr(&p->source, p->scope, &ss);
 		if (bind(e->fd, (struct sockaddr *)&ss, len))
 			return vgw_err_set(err, -errno, "AddressNotAvailable",
 					   ip_addr_print(&p->source, text), "%m");
 	}
-	len = to_sockaddr(&p->address, p->scope, &ss);
+	len = scoped_sockaddr(&p->address, p->scope, &ss);
 	if (!connect(e->fd, (struct sockaddr *)&ss, len))
 		return 0;
 	rc = -errno;

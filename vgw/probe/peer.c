@@ -11,6 +11,8 @@
 
 #include <linux/errqueue.h>
 
+#include "netcfg/model/sockaddr.h"
+
 /* At most so many packets are read before others get their turn. */
 enum { BATCH = 256, CONTROL = 512, QUEUE_BYTES = 1 << 20 };
 
@@ -28,44 +30,6 @@ struct peer_socket {
 	uint32_t local_mtu; /* of the latest local EMSGSIZE */
 	uint8_t payload[PEER_PACKET_MAX];
 };
-
-static socklen_t to_sockaddr(const struct ip_endpoint *e, struct sockaddr_storage *out)
-{
-	memset(out, 0, sizeof(*out));
-	if (e->addr.family == IP_V6) {
-		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
-
-		in6->sin6_family = AF_INET6;
-		in6->sin6_port = htons(e->port);
-		memcpy(&in6->sin6_addr, e->addr.bytes, 16);
-		return sizeof(*in6);
-	} else {
-		struct sockaddr_in *in = (struct sockaddr_in *)out;
-
-		in->sin_family = AF_INET;
-		in->sin_port = htons(e->port);
-		memcpy(&in->sin_addr, e->addr.bytes, 4);
-		return sizeof(*in);
-	}
-}
-
-static void from_sockaddr(const struct sockaddr_storage *ss, struct ip_endpoint *out)
-{
-	memset(out, 0, sizeof(*out));
-	if (ss->ss_family == AF_INET6) {
-		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
-
-		out->addr.family = IP_V6;
-		out->port = ntohs(in6->sin6_port);
-		memcpy(out->addr.bytes, &in6->sin6_addr, 16);
-	} else if (ss->ss_family == AF_INET) {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
-
-		out->addr.family = IP_V4;
-		out->port = ntohs(in->sin_port);
-		memcpy(out->addr.bytes, &in->sin_addr, 4);
-	}
-}
 
 static int interface_of(struct msghdr *m)
 {
@@ -125,7 +89,7 @@ static void read_errors(struct peer_socket *s)
 
 		if (n < 0)
 			return;
-		from_sockaddr(&to, &peer);
+		ip_from_sockaddr(&to, &peer);
 		for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
 			struct sock_extended_err e;
 
@@ -163,7 +127,7 @@ static bool read_packet(struct peer_socket *s)
 	}
 	if (peer_packet_read(s->payload, (size_t)n, s->family, &packet) < 0)
 		return true;
-	from_sockaddr(&from, &at.from);
+	ip_from_sockaddr(&from, &at.from);
 	at.interface = interface_of(&m);
 	if (at.from.port)
 		s->events.packet(s->events.ctx, &at, &packet);
@@ -215,7 +179,7 @@ int peer_socket_open(struct ev_loop *loop, const struct ip_endpoint *own,
 {
 	struct peer_socket *s = calloc(1, sizeof(*s));
 	struct sockaddr_storage ss;
-	socklen_t len = to_sockaddr(own, &ss);
+	socklen_t len = ip_to_sockaddr(&own->addr, own->port, &ss);
 	int rc;
 
 	*out = NULL;
@@ -282,7 +246,7 @@ int peer_socket_send(struct peer_socket *s, const struct ip_endpoint *to, int in
 			     {.iov_base = zeroes, .iov_len = len - PEER_HEADER}};
 	struct msghdr m = {.msg_name = &ss, .msg_iov = v, .msg_iovlen = 2};
 
-	m.msg_namelen = to_sockaddr(to, &ss);
+	m.msg_namelen = ip_to_sockaddr(&to->addr, to->port, &ss);
 	peer_packet_write(packet, header);
 	if (interface) {
 		m.msg_control = control;

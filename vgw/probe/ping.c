@@ -11,6 +11,7 @@
 
 #include <linux/icmp.h>
 
+#include "netcfg/model/sockaddr.h"
 #include "vgw/probe/echo_packet.h"
 
 enum { BATCH = 64, SEEN = 256, CONTROL = 128 };
@@ -29,34 +30,6 @@ struct ping {
 	void *ctx;
 };
 
-static socklen_t to_sockaddr(const struct ip_addr *a, struct sockaddr_storage *out)
-{
-	memset(out, 0, sizeof(*out));
-	if (a->family == IP_V6) {
-		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
-
-		in6->sin6_family = AF_INET6;
-		memcpy(&in6->sin6_addr, a->bytes, 16);
-		return sizeof(*in6);
-	} else {
-		struct sockaddr_in *in = (struct sockaddr_in *)out;
-
-		in->sin_family = AF_INET;
-		memcpy(&in->sin_addr, a->bytes, 4);
-		return sizeof(*in);
-	}
-}
-
-static void from_sockaddr(const struct sockaddr_storage *ss, struct ip_addr *out)
-{
-	memset(out, 0, sizeof(*out));
-	out->family = ss->ss_family == AF_INET6 ? IP_V6 : IP_V4;
-	if (out->family == IP_V6)
-		memcpy(out->bytes, &((const struct sockaddr_in6 *)ss)->sin6_addr, 16);
-	else
-		memcpy(out->bytes, &((const struct sockaddr_in *)ss)->sin_addr, 4);
-}
-
 static void on_io(struct ev_loop *loop, ev_io *w, int revents)
 {
 	struct ping *p = w->data;
@@ -66,7 +39,7 @@ static void on_io(struct ev_loop *loop, ev_io *w, int revents)
 		struct sockaddr_storage ss;
 		socklen_t len = sizeof(ss);
 		struct echo_head head;
-		struct ip_addr from;
+		struct ip_endpoint from;
 		ssize_t n = recvfrom(p->fd, data, sizeof(data), MSG_DONTWAIT | MSG_TRUNC,
 				     (struct sockaddr *)&ss, &len);
 
@@ -75,8 +48,8 @@ static void on_io(struct ev_loop *loop, ev_io *w, int revents)
 		if (echo_read_reply(p->source.family, p->source.family == IP_V4, data,
 				    (size_t)n < sizeof(data) ? (size_t)n : sizeof(data), (size_t)n, &head))
 			continue;
-		from_sockaddr(&ss, &from);
-		p->reply(p->ctx, &from, head.nonce);
+		ip_from_sockaddr(&ss, &from);
+		p->reply(p->ctx, &from.addr, head.nonce);
 	}
 }
 
@@ -110,7 +83,7 @@ int ping_open(struct ev_loop *loop, const struct ip_addr *source, ping_reply_fn 
 	struct ping *p = calloc(1, sizeof(*p));
 	bool v6 = source->family == IP_V6;
 	struct sockaddr_storage ss;
-	socklen_t len = to_sockaddr(source, &ss);
+	socklen_t len = ip_to_sockaddr(source, 0, &ss);
 	int rc;
 
 	*out = NULL;
@@ -180,7 +153,7 @@ int ping_send(struct ping *p, const struct ip_addr *to, int interface, uint32_t 
 	/* ICMPv6's has the addresses in it, and the kernel computes it (RFC 3542 3.1). */
 	if (p->source.family == IP_V4)
 		echo_put_checksum(packet, echo_sum(0, packet, sizeof(packet)));
-	m.msg_namelen = to_sockaddr(to, &ss);
+	m.msg_namelen = ip_to_sockaddr(to, 0, &ss);
 	if (interface) {
 		m.msg_control = control;
 		m.msg_controllen = sizeof(control);
