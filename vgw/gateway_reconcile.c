@@ -489,27 +489,16 @@ int gateway_reconcile(struct gateway *g, struct buf *lines)
 	return t.err.reason[0] ? (rc ? rc : -EIO) : 0;
 }
 
+static void removed(void *ctx, const char *line)
+{
+	struct buf *lines = ctx;
+
+	log_info("plan: %s", line);
+	if (lines)
+		buf_printf(lines, "%s\n", line);
+}
+
 int gateway_remove(struct gateway *g, struct buf *lines, struct vgw_err *err)
 {
-	struct host_view view;
-	struct netstate nothing;
-	struct plan plan;
-	struct apply_result *results;
-	int rc = host_look(&g->host, NULL, &g->record, NULL, &view, err);
-
-	if (rc)
-		return rc;
-	rc = host_plan(&g->host, NULL, NULL, &g->record, &view, &nothing, &plan, err);
-	results = rc ? NULL : arena_calloc(view.arena, plan.n, sizeof(*results));
-	if (results)
-		rc = apply_plan(g->host.nft, g->host.rt, &view.observed, &plan, results);
-	for (size_t i = 0; results && i < plan.n; i++) {
-		log_info("plan: %s", plan.ops[i].line);
-		if (lines)
-			buf_printf(lines, "%s\n", plan.ops[i].line);
-		if (results[i].rc && err && !err->reason[0])
-			*err = results[i].err;
-	}
-	host_view_free(&view);
-	return rc;
+	return host_remove(&g->host, &g->record, removed, lines, err);
 }

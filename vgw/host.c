@@ -373,6 +373,33 @@ int host_plan(const struct host *h, const struct spec *spec, const struct wanted
 	return rc ? vgw_err_set(err, rc, "OutOfMemory", "plan", "no memory") : 0;
 }
 
+int host_remove(struct host *h, const struct plan_recorded *record, void (*done)(void *ctx, const char *line),
+		void *ctx, struct vgw_err *err)
+{
+	struct apply_result *results;
+	struct host_view view;
+	struct netstate nothing;
+	struct plan plan;
+	int rc = host_look(h, NULL, record, NULL, &view, err);
+
+	if (rc)
+		return rc;
+	rc = host_plan(h, NULL, NULL, record, &view, &nothing, &plan, err);
+	results = rc ? NULL : arena_calloc(view.arena, plan.n, sizeof(*results));
+	if (!rc && !results)
+		rc = vgw_err_set(err, -ENOMEM, "OutOfMemory", "plan", "no memory");
+	if (!rc)
+		rc = apply_plan(h->nft, h->rt, &view.observed, &plan, results);
+	for (size_t i = 0; results && i < plan.n; i++) {
+		if (!results[i].rc)
+			done(ctx, plan.ops[i].line);
+		else if (err && !err->reason[0])
+			*err = results[i].err;
+	}
+	host_view_free(&view);
+	return rc;
+}
+
 /* Whether PREVIOUS let this backend take flows, so that its absence from the slots is a verdict. */
 static bool was_eligible(const struct spec_frontend *previous, const struct spec_backend *b)
 {

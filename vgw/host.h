@@ -50,6 +50,13 @@ int host_plan(const struct host *h, const struct spec *spec, const struct wanted
 	      struct plan *plan, struct vgw_err *err);
 
 /*
+ * Takes everything of ours off the host, as RECORD has it. DONE is told each line that was carried out. 0, or
+ * -errno with the first failure in ERR; the others were tried all the same.
+ */
+int host_remove(struct host *h, const struct plan_recorded *record, void (*done)(void *ctx, const char *line),
+		void *ctx, struct vgw_err *err);
+
+/*
  * The verdicts that the table holds: a backend that PREVIOUS (the spec behind the table, may be NULL) let
  * take flows, and that is outside the slots of its service, is out of rotation. A row for each frontend of
  * SPEC in ARENA; NULL rows for services that are not there. 0 or -ENOMEM.

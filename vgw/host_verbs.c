@@ -112,32 +112,25 @@ int agent_plan(int argc, char **argv)
 	return rc ? cli_error(status_of(rc), &err) : CLI_DONE;
 }
 
+static void print_removed(void *ctx, const char *line)
+{
+	*(bool *)ctx = true;
+	puts(line);
+}
+
 static int teardown_here(const char *config, struct vgw_err *err)
 {
 	struct local l = {.store.lock = -1};
-	struct apply_result *results;
-	struct netstate nothing;
-	struct plan plan = {0};
+	bool any = false;
 	int rc = local_open(&l, config, err);
 
 	if (!rc)
 		rc = store_lock(&l.store, err);
 	if (!rc)
-		rc = host_look(&l.host, NULL, &l.record, NULL, &l.view, err);
-	if (!rc)
-		rc = host_plan(&l.host, NULL, NULL, &l.record, &l.view, &nothing, &plan, err);
-	results = rc ? NULL : arena_calloc(l.view.arena, plan.n, sizeof(*results));
-	if (results)
-		rc = apply_plan(l.host.nft, l.host.rt, &l.view.observed, &plan, results);
-	for (size_t i = 0; results && i < plan.n; i++) {
-		if (!results[i].rc)
-			puts(plan.ops[i].line);
-		else if (!err->reason[0])
-			*err = results[i].err;
-	}
+		rc = host_remove(&l.host, &l.record, print_removed, &any, err);
 	if (!rc)
 		rc = store_clear(&l.store, err);
-	if (!rc && !plan.n)
+	if (!rc && !any)
 		puts("no changes");
 	store_close(&l.store);
 	local_close(&l);
