@@ -77,24 +77,6 @@ static enum status_frontend_state frontend_state(const struct gateway *g, const 
 	return n_out ? STATUS_DEGRADED : STATUS_PROGRAMMED;
 }
 
-static const struct ns_service *service_at(const struct ns_service *v, size_t n, const struct ns_port *port)
-{
-	size_t lo = 0, hi = n;
-
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-		int c = ns_port_cmp(&v[mid].port, port);
-
-		if (!c)
-			return &v[mid];
-		if (c < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
-}
-
 static void fill_backends(const struct gateway *g, size_t index, struct status_frontend *out, size_t *n_out)
 {
 	const struct spec_frontend *f = &g->spec->frontends[index];
@@ -155,8 +137,8 @@ static void fill_frontend(struct filler *x, size_t i)
 	fill_backends(g, i, out, &n_out);
 	if (g->view.arena && wanted_port(f, &g->view.facts, &port)) {
 		out->at.addr = port.at.addr;
-		wanted = service_at(g->wanted.services, g->wanted.n_services, &port);
-		there = service_at(x->there, x->n_there, &port);
+		wanted = ns_service_find(g->wanted.services, g->wanted.n_services, &port);
+		there = ns_service_find(x->there, x->n_there, &port);
 	}
 	out->state = frontend_state(g, f, wanted, there, n_out);
 	if (out->state != STATUS_DEGRADED && out->state != STATUS_PROGRAMMED)
