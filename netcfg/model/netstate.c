@@ -48,9 +48,25 @@ bool ns_service_equal(const struct ns_service *a, const struct ns_service *b)
 	return true;
 }
 
+int ns_prospect_cmp(const struct ns_prospect *a, const struct ns_prospect *b)
+{
+	if (a->n_slots != b->n_slots)
+		return a->n_slots < b->n_slots ? -1 : 1;
+	if (a->balance != b->balance)
+		return (int)a->balance - (int)b->balance;
+	if (a->protocol != b->protocol)
+		return (int)a->protocol - (int)b->protocol;
+	return a->v6 != b->v6 ? (int)a->v6 - (int)b->v6 : (int)a->several - (int)b->several;
+}
+
 static int cmp_service(const void *a, const void *b)
 {
 	return ns_service_cmp(a, b);
+}
+
+static int cmp_prospect(const void *a, const void *b)
+{
+	return ns_prospect_cmp(a, b);
 }
 
 static int cmp_port(const void *a, const void *b)
@@ -110,6 +126,7 @@ void netstate_sort(struct netstate *s)
 	struct ns_guard *g = &s->guard;
 
 	sort(s->services, s->n_services, sizeof(*s->services), cmp_service);
+	sort(s->prospects, s->n_prospects, sizeof(*s->prospects), cmp_prospect);
 	sort(g->allowed, g->n_allowed, sizeof(*g->allowed), cmp_ifname);
 	sort(g->peers, g->n_peers, sizeof(*g->peers), cmp_peer);
 	sort(g->ports, g->n_ports, sizeof(*g->ports), cmp_port);

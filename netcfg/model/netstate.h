@@ -37,6 +37,17 @@ struct ns_service {
 	size_t n_slots;
 };
 
+/*
+ * A kind of service that there may soon be: as many slots as a service that is there has with another verdict
+ * on one of its backends. Its rule is there beforehand, so that a verdict changes elements only.
+ */
+struct ns_prospect {
+	uint32_t n_slots;
+	uint8_t balance, protocol; /* as in struct ns_service and ns_port */
+	bool v6;
+	bool several; /* the slots are of more than one backend */
+};
+
 /* Where packets to guarded ports may come from when no interface of their own carries them. */
 struct ns_peer {
 	char interface[NS_IFNAME]; /* arriving there; "" : decrypted by IPsec */
@@ -95,6 +106,8 @@ struct netstate {
 	bool table; /* the nftables table is wanted (or there) at all */
 	struct ns_service *services;
 	size_t n_services;
+	struct ns_prospect *prospects; /* distinct */
+	size_t n_prospects;
 	struct ns_guard guard;
 	struct ns_clamp *clamps;
 	size_t n_clamps;
@@ -109,6 +122,7 @@ struct netstate {
 int ns_port_cmp(const struct ns_port *a, const struct ns_port *b);
 int ns_service_cmp(const struct ns_service *a, const struct ns_service *b); /* by port alone */
 bool ns_service_equal(const struct ns_service *a, const struct ns_service *b);
+int ns_prospect_cmp(const struct ns_prospect *a, const struct ns_prospect *b);
 /* The service of that port in a sorted array, or NULL. */
 struct ns_service *ns_service_find(struct ns_service *v, size_t n, const struct ns_port *port);
 /* Sorts every array in place. */

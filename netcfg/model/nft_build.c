@@ -63,44 +63,6 @@ void build_rule(struct build *b, struct nft_chain *c, const struct rule_text *r)
 	c->rules[c->n_rules++].n = r->n;
 }
 
-static void build_guard(struct build *b)
-{
-	const struct ns_guard *g = &b->s->guard;
-	struct nft_chain *c =
-		build_chain(b, "guard", "filter", NF_INET_PRE_ROUTING, NF_IP_PRI_RAW, g->n_peers + 3);
-	struct rule_text r = {0};
-
-	rule_meta(&r, NFT_META_IIFNAME, 0);
-	rule_lookup(&r, "allowed", 0);
-	rule_verdict(&r, NF_ACCEPT, NULL);
-	build_rule(b, c, &r);
-	for (size_t i = 0; i < g->n_peers; i++) {
-		const struct ns_peer *p = &g->peers[i];
-		const struct nft_family *f = &build_families[build_family(&p->network.addr)];
-
-		if (!p->interface[0] && !b->features->secpath)
-			continue;
-		r.n = 0;
-		rule_family(&r, f);
-		if (p->interface[0])
-			rule_interface(&r, NFT_META_IIFNAME, p->interface);
-		else
-			rule_secpath(&r, true);
-		rule_prefix(&r, f, f->saddr, &p->network);
-		rule_verdict(&r, NF_ACCEPT, NULL);
-		build_rule(b, c, &r);
-	}
-	for (unsigned f = 0; f < 2; f++) {
-		r.n = 0;
-		rule_family(&r, &build_families[f]);
-		rule_port_key(&r, &build_families[f]);
-		rule_lookup(&r, build_guarded[f], 0);
-		rule_counter(&r);
-		rule_verdict(&r, NF_DROP, NULL);
-		build_rule(b, c, &r);
-	}
-}
-
 /* New flows to a service without slots: a reset for TCP, port unreachable for the rest. */
 static void build_refuse(struct build *b, struct nft_chain *c, unsigned f)
 {
@@ -109,7 +71,6 @@ static void build_refuse(struct build *b, struct nft_chain *c, unsigned f)
 	for (int tcp = 1; tcp >= 0; tcp--) {
 		struct rule_text r = {0};
 
-		rule_ct_new(&r);
 		rule_family(&r, &build_families[f]);
 		rule_port_key(&r, &build_families[f]);
 		rule_map(&r, build_svc[f], 0, 8);
@@ -127,7 +88,6 @@ static void build_reset(struct build *b, struct nft_chain *c, unsigned f)
 {
 	struct rule_text r = {0};
 
-	rule_ct_new(&r);
 	rule_tcp_flags(&r, NFT_TCP_SYN | NFT_TCP_ACK | NFT_TCP_RST, NFT_TCP_SYN, false);
 	rule_tcp_flags(&r, NFT_TCP_RST, 0, true);
 	rule_family(&r, &build_families[f]);
@@ -137,15 +97,20 @@ static void build_reset(struct build *b, struct nft_chain *c, unsigned f)
 	build_rule(b, c, &r);
 }
 
+/* Every packet comes this way: those of a flow leave first, then the SYNs that have a backend to go to. */
 static void build_admit(struct build *b, const char *name, uint32_t hook)
 {
-	struct nft_chain *c = build_chain(b, name, "filter", hook, NF_IP_PRI_MANGLE, 8);
+	struct nft_chain *c = build_chain(b, name, "filter", hook, NF_IP_PRI_MANGLE, 9);
+	struct rule_text r = {0};
 
+	rule_ct_not_new(&r);
+	rule_verdict(&r, NF_ACCEPT, NULL);
+	build_rule(b, c, &r);
+	for (unsigned f = 0; f < 2 && b->features->retry; f++)
+		build_retry_start(b, c, f);
 	for (unsigned f = 0; f < 2; f++) {
 		build_refuse(b, c, f);
 		build_reset(b, c, f);
-		if (b->features->retry)
-			build_retry_start(b, c, f);
 	}
 }
 
@@ -225,32 +190,43 @@ static void build_exact(struct build *b, struct nft_chain *c, unsigned f)
 	}
 }
 
-/* Distinct groups of one family, ascending; returns their number. */
-static size_t distinct_groups(const struct nft_set *svc, uint32_t *out)
+/* Puts GROUP into the N ascending ones of V unless it is among them; returns their number. */
+static size_t add_group(uint32_t *v, size_t n, uint32_t group)
 {
+	size_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (v[mid] < group)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < n && v[lo] == group)
+		return n;
+	memmove(v + lo + 1, v + lo, (n - lo) * sizeof(*v));
+	v[lo] = group;
+	return n + 1;
+}
+
+/* Distinct groups of one family, ascending, those of the prospects among them; returns their number. */
+static size_t distinct_groups(const struct build *b, unsigned f, uint32_t *out)
+{
+	const struct nft_set *svc = nft_table_set(b->out, build_svc[f]);
 	size_t n = 0;
 
 	for (size_t i = 0; i < svc->n; i++) {
 		uint32_t group;
-		size_t lo = 0, hi = n;
 
 		memcpy(&group, svc->elems + i * nft_set_record(svc) + svc->key_len, 4);
-		if (group == NFT_GROUP_REFUSE)
-			continue;
-		while (lo < hi) {
-			size_t mid = (lo + hi) / 2;
-
-			if (out[mid] < group)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
-		if (lo < n && out[lo] == group)
-			continue;
-		memmove(out + lo + 1, out + lo, (n - lo) * sizeof(*out));
-		out[lo] = group;
-		n++;
+		if (group != NFT_GROUP_REFUSE)
+			n = add_group(out, n, group);
 	}
+	/* Few services have small maps, and mostly rules of their own. */
+	for (size_t i = 0; i < b->s->n_prospects && b->s->n_services > NFT_EXACT; i++)
+		if (b->s->prospects[i].v6 == (f == 1))
+			n = add_group(out, n, build_prospect(b, &b->s->prospects[i]));
 	return n;
 }
 
@@ -299,21 +275,21 @@ static void build_unnoted(struct build *b, struct nft_chain *c, unsigned f, uint
 static void build_balance(struct build *b, unsigned f)
 {
 	const struct nft_set *svc = nft_table_set(b->out, build_svc[f]);
-	uint32_t *groups = build_alloc(b, svc->n + 1, sizeof(*groups));
+	uint32_t *groups = build_alloc(b, svc->n + b->s->n_prospects + 1, sizeof(*groups));
 	struct nft_chain *c;
 	size_t n;
 
 	if (!groups)
 		return;
-	n = distinct_groups(svc, groups);
+	n = distinct_groups(b, f, groups);
 	c = build_chain(b, build_balance_name[f], "", 0, 0, 2 * n + NFT_EXACT + 1);
 	if (b->features->retry)
 		build_retry_jump(b, c, f);
 	build_exact(b, c, f);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = n; i-- > 0;)
 		if ((groups[i] & NFT_GROUP_KIND) != NFT_GROUP_EXACT)
 			build_shared(b, c, f, groups[i]);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = n; i-- > 0;)
 		if (groups[i] & NFT_GROUP_RETRY)
 			build_unnoted(b, c, f, groups[i]);
 }
@@ -352,90 +328,6 @@ static void build_masquerade(struct build *b)
 		rule_masquerade(&r, NF_NAT_RANGE_PROTO_RANDOM_FULLY);
 		build_rule(b, c, &r);
 	}
-}
-
-static void forward_drop(struct build *b, struct nft_chain *c, struct rule_text *r)
-{
-	rule_counter(r);
-	rule_verdict(r, NF_DROP, NULL);
-	build_rule(b, c, r);
-	r->n = 0;
-}
-
-/* What IPsec takes on its way out, or has decrypted, does not cross the external interface in the clear. */
-static void rule_in_clear(struct build *b, struct rule_text *r, bool out)
-{
-	if (!b->features->secpath)
-		return;
-	if (out)
-		rule_unencrypted(r);
-	else
-		rule_secpath(r, false);
-}
-
-static void build_cut(struct build *b, struct nft_chain *c)
-{
-	const struct ns_guard *g = &b->s->guard;
-	struct rule_text r = {0};
-
-	for (size_t i = 0; i < g->n_private_networks; i++) {
-		const struct ip_prefix *p = &g->private_networks[i];
-		const struct nft_family *f = &build_families[build_family(&p->addr)];
-
-		for (int out = 1; out >= 0; out--) {
-			rule_family(&r, f);
-			rule_interface(&r, out ? NFT_META_OIFNAME : NFT_META_IIFNAME, g->external_if);
-			rule_in_clear(b, &r, out);
-			rule_prefix(&r, f, out ? f->saddr : f->daddr, p);
-			forward_drop(b, c, &r);
-		}
-	}
-	if (!g->private_if[0])
-		return;
-	for (int out = 1; out >= 0; out--) {
-		rule_interface(&r, NFT_META_IIFNAME, out ? g->private_if : g->external_if);
-		rule_interface(&r, NFT_META_OIFNAME, out ? g->external_if : g->private_if);
-		rule_in_clear(b, &r, out);
-		forward_drop(b, c, &r);
-	}
-}
-
-/* From outside to a private network: no new flow but what a NAT rule redirected, and nothing that is of no
- * flow. */
-static void build_shield(struct build *b, struct nft_chain *c, const struct ip_prefix *p)
-{
-	const struct nft_family *f = &build_families[build_family(&p->addr)];
-	struct rule_text r = {0};
-
-	for (int stray = 0; stray < 2; stray++) {
-		rule_interface(&r, NFT_META_IIFNAME, b->s->guard.external_if);
-		if (stray) {
-			rule_ct_stray(&r);
-		} else {
-			rule_ct_new(&r);
-			rule_ct_status(&r, IPS_DST_NAT, false);
-		}
-		if (b->features->secpath)
-			rule_secpath(&r, false);
-		rule_family(&r, f);
-		rule_prefix(&r, f, f->daddr, p);
-		forward_drop(b, c, &r);
-	}
-}
-
-static void build_forward(struct build *b)
-{
-	const struct ns_guard *g = &b->s->guard;
-	struct nft_chain *c;
-
-	if ((!g->shield && !g->cut_egress) || !g->external_if[0] || !strcmp(g->external_if, g->private_if))
-		return;
-	c = build_chain(b, "forward", "filter", NF_INET_FORWARD, NF_IP_PRI_FILTER,
-			2 * g->n_private_networks + 2 * g->n_shielded + 2);
-	if (g->cut_egress)
-		build_cut(b, c);
-	for (size_t i = 0; i < g->n_shielded && g->shield; i++)
-		build_shield(b, c, &g->shielded[i]);
 }
 
 int nft_table_build(const struct netstate *s, const struct nft_features *features, bool protect,

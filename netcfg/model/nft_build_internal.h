@@ -50,10 +50,17 @@ size_t build_exact_start(const struct netstate *s);
 /* The service's number in svc; *EXACT counts the services with a counter of their own. */
 uint32_t build_group(const struct build *b, const struct ns_service *s, size_t *exact);
 
+/* The number that a service of that kind would have. */
+uint32_t build_prospect(const struct build *b, const struct ns_prospect *p);
+
 /* Chains: nft_build.c. */
 struct nft_chain *build_chain(struct build *b, const char *name, const char *type, uint32_t hook,
 			      int32_t priority, size_t max_rules);
 void build_rule(struct build *b, struct nft_chain *c, const struct rule_text *r);
+
+/* Who may reach what: nft_build_guard.c. */
+void build_guard(struct build *b);
+void build_forward(struct build *b);
 
 /* What a SYN without answer needs, and what a dead backend's clients do: nft_build_retry.c. */
 void build_retry_start(struct build *b, struct nft_chain *c,

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink_cttimeout.h>
 #include <linux/netfilter_ipv4.h>
@@ -21,13 +22,13 @@ void build_retry_start(struct build *b, struct nft_chain *c, unsigned f)
 {
 	struct rule_text r = {0};
 
-	rule_ct_new(&r);
 	rule_syn(&r);
 	rule_family(&r, &build_families[f]);
 	rule_port_key(&r, &build_families[f]);
 	rule_map(&r, build_svc[f], 0, 8);
 	rule_flag(&r, 8, NFT_GROUP_RETRY);
 	rule_object(&r, NFT_OBJECT_CT_TIMEOUT, NFT_RETRY_OBJECT);
+	rule_verdict(&r, NF_ACCEPT, NULL);
 	build_rule(b, c, &r);
 	b->out->retry_object = true;
 	memcpy(b->out->retry_timeouts, b->features->tcp_timeouts, sizeof(b->out->retry_timeouts));
@@ -108,7 +109,7 @@ static void rule_refusal(struct rule_text *r, unsigned f)
 {
 	rule_tcp_flags(r, NFT_TCP_RST, NFT_TCP_RST, true);
 	rule_tcp_sequence_zero(r);
-	rule_ct_direction_reply(r);
+	rule_ct_direction(r, IP_CT_DIR_REPLY);
 	rule_family(r, &build_families[f]);
 	rule_retried(r, f);
 }
@@ -139,7 +140,7 @@ static void build_answered(struct build *b, struct nft_chain *c, unsigned f)
 	struct rule_text r = {0};
 
 	rule_tcp_flags(&r, NFT_TCP_SYN | NFT_TCP_ACK, NFT_TCP_SYN | NFT_TCP_ACK, true);
-	rule_ct_direction_reply(&r);
+	rule_ct_direction(&r, IP_CT_DIR_REPLY);
 	rule_family(&r, &build_families[f]);
 	rule_retried(&r, f);
 	rule_original_client_key(&r, &build_families[f]);
@@ -166,6 +167,39 @@ static void mask(struct build *b, struct nft_chain *c, void (*match)(struct rule
 	build_rule(b, c, &r);
 }
 
+/* A SYN to a service that no rule sent to a backend: our own kernel would refuse it, the client tries again.
+ */
+static void build_stray_syns(struct build *b, struct nft_chain *c)
+{
+	for (unsigned f = 0; f < 2; f++) {
+		uint32_t refuse = NFT_GROUP_REFUSE;
+		struct rule_text r = {0};
+
+		rule_syn(&r);
+		rule_family(&r, &build_families[f]);
+		rule_port_key(&r, &build_families[f]);
+		rule_map(&r, build_svc[f], 0, 8);
+		rule_cmp(&r, 8, NFT_CMP_NEQ, &refuse, 4);
+		rule_counter(&r);
+		rule_verdict(&r, NF_DROP, NULL);
+		build_rule(b, c, &r);
+	}
+}
+
+/* The masks are about what comes back while a flow begins: nearly every packet leaves here. */
+static void build_beyond(struct build *b, struct nft_chain *c)
+{
+	struct rule_text r = {0};
+
+	rule_ct_direction(&r, IP_CT_DIR_ORIGINAL);
+	rule_verdict(&r, NF_ACCEPT, NULL);
+	build_rule(b, c, &r);
+	r.n = 0;
+	rule_ct_status(&r, IPS_ASSURED, true);
+	rule_verdict(&r, NF_ACCEPT, NULL);
+	build_rule(b, c, &r);
+}
+
 void build_masks(struct build *b)
 {
 	static const struct {
@@ -181,8 +215,11 @@ void build_masks(struct build *b)
 
 	for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
 		struct nft_chain *c =
-			build_chain(b, hooks[i].name, "filter", hooks[i].hook, NF_IP_PRI_FILTER, 10);
+			build_chain(b, hooks[i].name, "filter", hooks[i].hook, NF_IP_PRI_FILTER, 14);
 
+		if (hooks[i].hook == NF_INET_LOCAL_IN)
+			build_stray_syns(b, c);
+		build_beyond(b, c);
 		for (unsigned f = 0; f < 2; f++) {
 			if (hooks[i].resets)
 				build_answered(b, c, f);

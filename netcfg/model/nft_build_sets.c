@@ -153,23 +153,34 @@ static bool has_another(const struct ns_service *s)
 	return false;
 }
 
+/* The number of a service without a counter of its own. */
+static uint32_t shared_group(const struct build *b, uint8_t balance, uint8_t protocol, uint32_t n_slots,
+			     bool several)
+{
+	/* A client stays with its backend until the verdict. */
+	if (balance == NS_SOURCE)
+		return NFT_GROUP_SOURCE | n_slots;
+	if (b->features->retry && protocol == IPPROTO_TCP && several)
+		n_slots |= NFT_GROUP_RETRY;
+	return (uint32_t)(balance == NS_RANDOM ? NFT_GROUP_RANDOM : NFT_GROUP_ROUNDROBIN) | n_slots;
+}
+
 uint32_t build_group(const struct build *b, const struct ns_service *s, size_t *exact)
 {
-	uint32_t n = (uint32_t)s->n_slots;
+	uint32_t group;
 
-	if (!n)
+	if (!s->n_slots)
 		return NFT_GROUP_REFUSE;
-	/* A client stays with its backend until the verdict. */
-	if (s->balance == NS_SOURCE)
-		return NFT_GROUP_SOURCE | n;
-	if (b->features->retry && s->port.protocol == IPPROTO_TCP && has_another(s))
-		n |= NFT_GROUP_RETRY;
-	if (s->balance == NS_RANDOM)
-		return NFT_GROUP_RANDOM | n;
-	if (*exact >= NFT_EXACT)
-		return NFT_GROUP_ROUNDROBIN | n;
+	group = shared_group(b, s->balance, s->port.protocol, (uint32_t)s->n_slots, has_another(s));
+	if ((group & NFT_GROUP_KIND) != NFT_GROUP_ROUNDROBIN || *exact >= NFT_EXACT)
+		return group;
 	(*exact)++;
-	return NFT_GROUP_EXACT | n;
+	return (group & ~(uint32_t)NFT_GROUP_KIND) | NFT_GROUP_EXACT;
+}
+
+uint32_t build_prospect(const struct build *b, const struct ns_prospect *p)
+{
+	return shared_group(b, p->balance, p->protocol, p->n_slots, p->several);
 }
 
 /*

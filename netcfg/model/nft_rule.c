@@ -246,6 +246,12 @@ void rule_interface(struct rule_text *r, uint32_t key, const char *name)
 	rule_cmp(r, 0, NFT_CMP_EQ, name, NS_IFNAME);
 }
 
+void rule_not_interface(struct rule_text *r, uint32_t key, const char *name)
+{
+	rule_meta(r, key, 0);
+	rule_cmp(r, 0, NFT_CMP_NEQ, name, NS_IFNAME);
+}
+
 void rule_prefix(struct rule_text *r, const struct nft_family *f, uint8_t offset, const struct ip_prefix *p)
 {
 	uint8_t mask[16] = {0};
@@ -311,12 +317,10 @@ void rule_tcp_sequence_zero(struct rule_text *r)
 	rule_cmp(r, 0, NFT_CMP_EQ, &zero, 4);
 }
 
-void rule_ct_direction_reply(struct rule_text *r)
+void rule_ct_direction(struct rule_text *r, uint8_t direction)
 {
-	uint8_t reply = IP_CT_DIR_REPLY;
-
 	rule_ct(r, NFT_CT_DIRECTION, 0, 0);
-	rule_cmp(r, 0, NFT_CMP_EQ, &reply, 1);
+	rule_cmp(r, 0, NFT_CMP_EQ, &direction, 1);
 }
 
 void rule_ct_related(struct rule_text *r)
@@ -337,6 +341,16 @@ void rule_client_key(struct rule_text *r, const struct nft_family *f)
 void rule_ct_new(struct rule_text *r)
 {
 	rule_ct_bit(r, NFT_CT_STATE, 1u << (IP_CT_NEW + 1), true);
+}
+
+void rule_ct_not_new(struct rule_text *r)
+{
+	rule_ct_bit(r, NFT_CT_STATE, 1u << (IP_CT_NEW + 1), false);
+}
+
+void rule_ct_known(struct rule_text *r)
+{
+	rule_ct_bit(r, NFT_CT_STATE, 1u << (IP_CT_ESTABLISHED + 1) | 1u << (IP_CT_RELATED + 1), true);
 }
 
 void rule_ct_stray(struct rule_text *r)

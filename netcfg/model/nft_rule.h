@@ -52,18 +52,21 @@ void rule_set_mss(struct rule_text *r, uint8_t reg);
 void rule_family(struct rule_text *r, const struct nft_family *f);
 void rule_protocol(struct rule_text *r, uint8_t protocol);
 void rule_interface(struct rule_text *r, uint32_t key, const char *name); /* NFT_META_IIFNAME or OIFNAME */
+void rule_not_interface(struct rule_text *r, uint32_t key, const char *name);
 void rule_prefix(struct rule_text *r, const struct nft_family *f, uint8_t offset, const struct ip_prefix *p);
 void rule_secpath(struct rule_text *r, bool decrypted);
 void rule_unencrypted(struct rule_text *r); /* no IPsec policy takes it on its way out */
 void rule_ct_new(struct rule_text *r);
-void rule_ct_stray(struct rule_text *r); /* of no flow: invalid or untracked */
+void rule_ct_not_new(struct rule_text *r); /* of a flow, or of none that is tracked */
+void rule_ct_known(struct rule_text *r);   /* of a flow that was there before, or an error about one */
+void rule_ct_stray(struct rule_text *r);   /* of no flow: invalid or untracked */
 void rule_ct_status(struct rule_text *r, uint32_t bit, bool set);
 void rule_syn(struct rule_text *r); /* TCP with SYN and without RST */
 
 void rule_flag(struct rule_text *r, uint8_t reg, uint32_t bit); /* the bit is set in REG, which is spent */
 void rule_tcp_flags(struct rule_text *r, uint8_t mask, uint8_t value, bool equal);
 void rule_tcp_sequence_zero(struct rule_text *r);
-void rule_ct_direction_reply(struct rule_text *r);
+void rule_ct_direction(struct rule_text *r, uint8_t direction); /* enum ip_conntrack_dir */
 void rule_ct_related(struct rule_text *r);
 
 /* The client's address . port . destination address . port, from register 0 on. */

@@ -10,13 +10,15 @@
  *   dnat, dnat_local             the services (prerouting, output; dstnat), by way of balance
  *   masquerade                   clients from the private interface (postrouting; srcnat)
  *   forward                      shield and egress cut (forward; filter)
- *   mask, mask_local, mask_out   refusals that a retry makes good; answers (forward, input, output; filter)
+ *   mask, mask_local, mask_out   refusals that a retry makes good; answers (forward, input, output; filter);
+ *                                in input also SYNs to a service that no rule sent to a backend
  *   untracked                    the forged ACKs that draw out idle clients (output; raw)
  *
  * svc4/svc6 map a port to a number (enum nft_group and the number of slots); be4/be6 map port and slot to a
  * backend, next4/next6 to the slot of the next one. One rule of `balance` serves all services of one group,
- * so services cost elements, not rules. Only the first NFT_EXACT round-robin services have a rule, and so a
- * counter, of their own.
+ * so services cost elements, not rules, and the groups that a verdict may lead to (prospects) have theirs
+ * beforehand: the kernel walks all elements of a map for each rule that is added to look into it. Only the
+ * first NFT_EXACT round-robin services have a rule, and so a counter, of their own.
  */
 #ifndef NETCFG_MODEL_NFT_TABLE_H
 #define NETCFG_MODEL_NFT_TABLE_H

@@ -6,6 +6,7 @@ runs, or has been killed before the first death. The only time that counts is th
 """
 
 import json
+import re
 import time
 from contextlib import contextmanager
 
@@ -336,3 +337,21 @@ def test_failopen_ends_when_every_one_refuses(lab, agent, firewall):
     assert refused_at_once(lab.cl, GATEWAY, 8080)
     with pytest.raises(ConnectionRefusedError):
         lab.cl.ask_udp(GATEWAY, 53)
+
+
+@pytest.mark.parametrize("address", [GATEWAY, GATEWAY6])
+def test_a_syn_that_no_rule_balances_is_not_refused(lab, start_agent, address):
+    """Were the gateway's own kernel to answer for the service, the client would give up; so it tries again instead."""
+    agent = start_agent(protect="off")
+    agent.apply(dual_stack(kube(), {**kube(), "name": "v6", "port": 6444, "backends": [
+        {**row, "address": f"fd00:150::{row['address'].rsplit('.', 1)[1]}"} for row in kube()["backends"]]}))
+    port = 6443 if address == GATEWAY else 6444
+    lab.cl.connect(address, port).close()
+    agent.kill()
+    lab.gw.run("nft", "flush", "chain", "inet", "vgw_agent", "balance4" if address == GATEWAY else "balance6")
+    with pytest.raises(TimeoutError):
+        lab.cl.connect(address, port, timeout=0.5)
+    counted = lab.gw.run("nft", "list", "chain", "inet", "vgw_agent", "mask_local").stdout
+    assert re.search(r"dport map @svc[46] != 0x0+ .*counter packets 1 ", counted), counted
+    agent.start()
+    lab.cl.connect(address, port).close()

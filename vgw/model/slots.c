@@ -16,6 +16,19 @@ static uint32_t gcd(uint32_t a, uint32_t b)
 	return a;
 }
 
+uint32_t slots_turns(const uint32_t *by_weight, size_t weights)
+{
+	uint32_t divisor = 0, total = 0;
+
+	for (size_t w = 1; w < weights; w++) {
+		if (!by_weight[w])
+			continue;
+		divisor = gcd((uint32_t)w, divisor);
+		total += (uint32_t)w * by_weight[w];
+	}
+	return divisor ? total / divisor : 0;
+}
+
 static bool takes_flows(const struct slot_target *t)
 {
 	return t->enabled && t->weight;

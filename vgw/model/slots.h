@@ -25,4 +25,7 @@ enum { SLOTS_SOURCE = 512 };
 int slots_make(const struct slot_target *targets, size_t n, uint8_t balance, struct arena *arena,
 	       struct ip_endpoint **out, size_t *n_out);
 
+/* How many slots round-robin and random give BY_WEIGHT[w] targets of each weight w below WEIGHTS; 0: none. */
+uint32_t slots_turns(const uint32_t *by_weight, size_t weights);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "vgw/model/prospects.h"
 #include "vgw/model/slots.h"
 
 enum { MTU_FLOOR_V4 = 576, MTU_FLOOR_V6 = 1280 };
@@ -66,9 +67,9 @@ bool wanted_port(const struct spec_frontend *f, const struct wanted_host *host, 
 	return out->at.addr.family != IP_NONE;
 }
 
-static bool may_take(const struct spec_backend *b)
+uint32_t wanted_weight(const struct spec_backend *b)
 {
-	return !b->drain && b->weight;
+	return b->drain ? 0 : b->weight;
 }
 
 /* Who takes new flows: the healthy; without any, as whenNoneHealthy says, all that may but those that refuse.
@@ -79,13 +80,13 @@ static enum wanted_frontend_state choose(const struct spec_frontend *f, const st
 	bool healthy = false, open = false;
 
 	for (size_t i = 0; i < f->n_backends; i++) {
-		enabled[i] = may_take(&f->backends[i]) && (!v || v[i].in_rotation);
+		enabled[i] = wanted_weight(&f->backends[i]) && (!v || v[i].in_rotation);
 		healthy |= enabled[i];
 	}
 	if (healthy || f->when_none_healthy == SPEC_REJECT)
 		return healthy ? WANTED_BALANCED : WANTED_REFUSES;
 	for (size_t i = 0; i < f->n_backends; i++) {
-		enabled[i] = may_take(&f->backends[i]) && !(v && v[i].refuses);
+		enabled[i] = wanted_weight(&f->backends[i]) && !(v && v[i].refuses);
 		open |= enabled[i];
 	}
 	return open ? WANTED_FAILS_OPEN : WANTED_REFUSES;
@@ -104,7 +105,7 @@ enum wanted_frontend_state wanted_state(const struct spec_frontend *f, const str
 	return choose(f, verdicts, enabled);
 }
 
-static uint8_t balance_of(enum spec_balance b)
+uint8_t wanted_balance(enum spec_balance b)
 {
 	switch (b) {
 	case SPEC_ROUNDROBIN:
@@ -134,7 +135,7 @@ int wanted_service(const struct spec_frontend *f, const struct wanted_host *host
 		targets[i].weight = f->backends[i].weight;
 		targets[i].enabled = enabled[i];
 	}
-	out->balance = balance_of(f->balance);
+	out->balance = wanted_balance(f->balance);
 	rc = slots_make(targets, f->n_backends, out->balance, arena, &slots, &out->n_slots);
 	out->slots = slots;
 	return rc;
@@ -155,6 +156,8 @@ static void make_services(struct maker *m)
 	m->out->services = make_array(m, m->spec->n_frontends, sizeof(*m->out->services));
 	for (size_t i = 0; i < m->spec->n_frontends && !m->failed; i++)
 		make_service(m, &m->spec->frontends[i], m->verdicts ? m->verdicts[i] : NULL);
+	if (prospects_make(m->spec, m->arena, &m->out->prospects, &m->out->n_prospects) < 0)
+		m->failed = true;
 }
 
 static void add_allowed(struct maker *m, const char *name)

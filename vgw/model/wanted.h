@@ -62,6 +62,9 @@ bool wanted_port(const struct spec_frontend *f, const struct wanted_host *host, 
 /* The service of one frontend that has a port, its slots in ARENA. 0 or -ENOMEM. */
 int wanted_service(const struct spec_frontend *f, const struct wanted_host *host,
 		   const struct wanted_verdict *verdicts, struct arena *arena, struct ns_service *out);
+/* 0–100; 0 for a backend that the spec lets take no new flows. */
+uint32_t wanted_weight(const struct spec_backend *b);
+uint8_t wanted_balance(enum spec_balance b); /* enum ns_balance */
 /* What new flows to a frontend meet. */
 enum wanted_frontend_state wanted_state(const struct spec_frontend *f, const struct wanted_host *host,
 					const struct wanted_verdict *verdicts);
