@@ -66,6 +66,15 @@ static bool sysctls_moved(const struct gateway *g)
 	return false;
 }
 
+/* Who has given up makes no event any more: what is contested is looked at by the clock. */
+static bool disputes_due(const struct gateway *g)
+{
+	for (size_t i = 0; i < g->n_disputes; i++)
+		if (fight_due(&g->disputes[i].fight, clock_mono_ms()))
+			return true;
+	return false;
+}
+
 static void on_tick(struct ev_loop *loop, ev_timer *w, int revents)
 {
 	struct gateway *g = w->data;
@@ -73,7 +82,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int revents)
 	if (g->spec && clock_mono_ms() - g->full_ms >= FULL_MS) {
 		g->table_dirty = true;
 		gateway_reconcile_soon(g, 0);
-	} else if (g->spec && sysctls_moved(g)) {
+	} else if (g->spec && (sysctls_moved(g) || disputes_due(g))) {
 		gateway_reconcile_soon(g, 0);
 	}
 	if (++g->ticks % COUNT_TICKS)

@@ -95,6 +95,29 @@ static void quiet_ends_it(void **state)
 	play("a look at it alone ends nothing", calm);
 }
 
+static void when_to_look(void **state)
+{
+	struct fight f = {0};
+
+	(void)state;
+	for (int i = 0; i < FIGHT_LOSSES - 1; i++)
+		assert_true(fight_lost(&f, 1000));
+	assert_false(fight_due(&f, 1000000));
+	assert_false(fight_lost(&f, 1000));
+	assert_false(fight_due(&f, 11000));
+	assert_true(fight_due(&f, 11001)); /* has the other side given up, and left it as it should be? */
+	for (int64_t now = 11001; now < 61000; now += 5000) {
+		assert_false(fight_lost(&f, now));
+		assert_false(fight_due(&f, now));
+	}
+	assert_true(fight_due(&f, 61000)); /* the next try */
+	assert_true(fight_lost(&f, 61000));
+	assert_false(fight_due(&f, 71000));
+	assert_true(fight_due(&f, 71001));
+	fight_quiet(&f, 71001);
+	assert_false(fight_due(&f, 1000000));
+}
+
 /* However the other side goes about it: never more than 5 puttings back in 10 s before it is contested, nor
  * two in a minute while it is. */
 static void never_more(void **state)
@@ -133,9 +156,8 @@ static void never_more(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(five_losses),
-		cmocka_unit_test(once_a_minute),
-		cmocka_unit_test(quiet_ends_it),
+		cmocka_unit_test(five_losses),	 cmocka_unit_test(once_a_minute),
+		cmocka_unit_test(quiet_ends_it), cmocka_unit_test(when_to_look),
 		cmocka_unit_test(never_more),
 	};
 

@@ -30,3 +30,8 @@ void fight_quiet(struct fight *f, int64_t now_ms)
 		f->n = 0;
 	}
 }
+
+bool fight_due(const struct fight *f, int64_t now_ms)
+{
+	return f->contested && (now_ms >= f->retry_ms || now_ms - f->last_ms > FIGHT_WINDOW_MS);
+}

@@ -22,5 +22,8 @@ struct fight {
 bool fight_lost(struct fight *f, int64_t now_ms);
 /* The object is as it should be; a quiet window ends the dispute. */
 void fight_quiet(struct fight *f, int64_t now_ms);
+/* Contested, and worth a look although nothing tells of a change: to try again, or to see that it has become
+ * quiet. */
+bool fight_due(const struct fight *f, int64_t now_ms);
 
 #endif
