@@ -218,19 +218,32 @@ class Lab:
 
     def start_tunnel(self):
         """gw and peer with a WireGuard tunnel between them, MTU 1420 as wireguard-go makes it."""
-        keys = [_key_pair() for _ in range(2)]
-        ends = (("gw", self.wg, "198.51.100.2", "192.168.10.0/24", "fd00:10::/64", "10.255.0.1"),
-                ("peer", self.wg_peer, EXTERNAL, "192.168.150.0/24", "fd00:150::/64", "10.255.0.2"))
-        for index, (name, link, *_) in enumerate(ends):
-            self.tunnels[name] = self.start_wireguard(name, link, keys[index][0])
-        for index, (name, link, endpoint, net4, net6, own) in enumerate(ends):
-            host = self.namespaces[name]
-            host.run("wg", "set", link, "peer", keys[1 - index][1], "endpoint", f"{endpoint}:51820",
-                     "allowed-ips", f"{net4},{net6},10.255.0.0/30")
-            host.ip(f"link set {link} up", f"addr add {own}/30 dev {link}", f"route add {net4} dev {link}",
-                    f"route add {net6} dev {link}")
+        self.keys = dict(zip(("gw", "peer"), (_key_pair() for _ in range(2))))
+        for name in ("gw", "peer"):
+            self.start_end(name)
         wait_for(lambda: self.gw.run("ping", "-c1", "-W1", "10.255.0.2", check=False).returncode == 0,
                  timeout=15, what="the tunnel carries a ping")
+
+    def start_end(self, name):
+        """One end of the tunnel: a new interface with the routes through it."""
+        host, other = self.namespaces[name], "peer" if name == "gw" else "gw"
+        link, endpoint, net4, net6, own = {
+            "gw": (self.wg, "198.51.100.2", "192.168.10.0/24", "fd00:10::/64", "10.255.0.1"),
+            "peer": (self.wg_peer, EXTERNAL, "192.168.150.0/24", "fd00:150::/64", "10.255.0.2")}[name]
+        self.tunnels[name] = self.start_wireguard(name, link, self.keys[name][0])
+        host.run("wg", "set", link, "peer", self.keys[other][1], "endpoint", f"{endpoint}:51820",
+                 "allowed-ips", f"{net4},{net6},10.255.0.0/30")
+        host.ip(f"link set {link} up", f"addr add {own}/30 dev {link}", f"route add {net4} dev {link}",
+                f"route add {net6} dev {link}")
+
+    def take_end(self, name):
+        """Takes one end away as a crash does, with its interface and what went through it."""
+        self.tunnels[name].kill()
+        link = self.wg if name == "gw" else self.wg_peer
+        try:
+            os.unlink(f"{WIREGUARD}/{link}.sock")
+        except FileNotFoundError:
+            pass
 
     def start_wireguard(self, name, link, private_key):
         host = self.namespaces[name]

@@ -2,7 +2,6 @@
 """Tunnels as they are measured: an agent at each end, and what happens to packets in between."""
 
 import socket
-import threading
 
 import pytest
 
@@ -10,45 +9,7 @@ from agent import PROBE_PORT
 from lab import CONTROL_PLANE, GATEWAY, MANAGER
 from netns import stays, wait_for
 from observe import Capture
-from specs import kube, spec, tunnel
-
-PEER = "192.168.10.1"
-VXLAN = {"name": "calico", "encapsulation": "vxlan", "vethMTU": 1300}
-ASKED = {"connectedCloudspace": {"cloudspaceId": "cs-7f2a"}}
-
-
-def here(lab, mtu=1400, **extra):
-    return spec(kube(), tunnels=[tunnel(lab.wg, mtu=mtu)], managementAccess=ASKED, cni=VXLAN, **extra)
-
-
-def there(lab, mtu=1400, **extra):
-    """The other end: the gateway of a cloudspace of its own."""
-    back = {"name": "back", "interface": lab.wg_peer, "mtu": mtu,
-            "peer": {"cloudspaceId": "cs-1a2b", "privateNetwork": "192.168.150.0/24", "address": GATEWAY}}
-    whole = spec(tunnels=[back], managementAccess={"connectedCloudspace": {"cloudspaceId": "cs-1a2b"}}, **extra)
-    whole["cloudspace"] = {"id": "cs-7f2a", "privateNetwork": "192.168.10.0/24"}
-    whole["clusterNetwork"] = {"pods": ["10.245.0.0/16"], "services": ["10.112.0.0/12"]}
-    return whole
-
-
-class Pair:
-    def __init__(self, lab, gw, peer):
-        self.lab, self.gw, self.peer = lab, gw, peer
-
-    def apply(self, mtu=1400):
-        self.gw.apply(here(self.lab, mtu), settled=False)
-        self.peer.apply(there(self.lab, mtu), settled=False)
-        return self
-
-    def states(self):
-        return self.gw.tunnel()["state"], self.peer.tunnel("back")["state"]
-
-    def become(self, gw, peer, timeout=15):
-        wait_for(lambda: self.states() == (gw, peer), timeout, what=f"the tunnel is {gw} here and {peer} there")
-
-    def up(self):
-        self.become("Up", "Up")
-        return self
+from pairs import PEER, Pair, Transfer, access, cut, directions, here, narrow, restore, there
 
 
 @pytest.fixture
@@ -62,25 +23,6 @@ def pair(lab, start_agent):
     for host in (lab.ur, lab.gw, lab.peer):
         for table in ("silent", "oneway"):
             host.run("nft", "delete", "table", "ip" if table == "silent" else "inet", table, check=False)
-
-
-def cut(host, incoming):
-    """What comes in by the tunnel is dropped on this host, before anything else sees it."""
-    host.nft(f'table inet oneway {{ chain in {{ type filter hook prerouting priority -400; '
-             f'iifname "{incoming}" drop; }}; }}\n')
-
-
-def restore(host):
-    host.run("nft", "delete", "table", "inet", "oneway")
-
-
-def access(agent):
-    return agent.condition("ManagementAccessReady")["status"]
-
-
-def directions(agent):
-    row, = agent.status()["managementConnections"]
-    return row["outbound"], row["inbound"]
 
 
 def test_both_ends_say_up(lab, pair):
@@ -292,45 +234,6 @@ def test_the_clamp_follows(lab, pair):
         far.find(rf"{GATEWAY}\.6443 > .*mss {low - 40}")
 
 
-class Transfer:
-    """So many bytes from one host to another; `arrived` is how many are there."""
-
-    def __init__(self, source, sink, address, size):
-        self.size, self.arrived = size, 0
-        listener = sink.socket(address)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address, 0))
-        listener.listen()
-        self.out = source.connect(address, listener.getsockname()[1])
-        self.inp, _ = listener.accept()
-        listener.close()
-        self.inp.settimeout(30)
-        self.threads = [threading.Thread(target=t, daemon=True) for t in (self._send, self._take)]
-        for thread in self.threads:
-            thread.start()
-
-    def _send(self):
-        try:
-            self.out.sendall(bytes(self.size))
-        except OSError:
-            pass
-
-    def _take(self):
-        try:
-            while data := self.inp.recv(65536):
-                self.arrived += len(data)
-        except OSError:
-            pass
-
-    def done(self):
-        return self.arrived == self.size
-
-    def close(self):
-        for sock in (self.out, self.inp):
-            sock.shutdown(socket.SHUT_RDWR)
-            sock.close()
-
-
 def test_a_large_transfer_each_way(lab, start_agent):
     """Stalls on a silent path without agents, completes with them. Forwarded: the senders know nothing of the tunnel."""
     lab.gw.ip("route flush cache")
@@ -338,9 +241,7 @@ def test_a_large_transfer_each_way(lab, start_agent):
     lab.underlay_mtu(1320)
     # The way back is as narrow: the peer's own link does not fragment either.
     lab.peer.ip("link set eth0 mtu 1500", "route flush cache")
-    narrow = ("table inet oneway { chain out { type filter hook postrouting priority 0; "
-              'oifname "eth0" udp dport 51820 meta length > 1320 drop; }; }\n')
-    lab.peer.nft(narrow)
+    narrow(lab.peer, 1320)
     there_and_back = ((lab.cp1, lab.mg, MANAGER), (lab.mg, lab.cp1, CONTROL_PLANE["cp1"]))
     try:
         stalled = [Transfer(a, b, at, 300_000) for a, b, at in there_and_back]
