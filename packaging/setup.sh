@@ -10,8 +10,9 @@ build=(build-essential pkg-config clang clang-format libclang-rt-dev
 	libnl-3-dev libnl-route-3-dev libmnl-dev libnftnl-dev
 	libmbedtls-dev libcjson-dev libev-dev libhttp-parser-dev libcmocka-dev)
 tests=(nftables iproute2 iputils-ping wireguard-tools wireguard-go nginx haproxy
+	strongswan-charon strongswan-swanctl libcharon-extra-plugins
 	tcpdump conntrack curl openssl python3 python3-pytest perl man-db)
-bench=(libnginx-mod-stream nftlb)
+bench=(libnginx-mod-stream nftlb iputils-tracepath)
 [ "${1:-}" = bench ] && tests+=("${bench[@]}")
 
 installed() {
@@ -30,7 +31,7 @@ if [ "$(id -u)" -ne 0 ]; then
 	exit 1
 fi
 
-# The tests start their own servers: nginx and haproxy must not begin to serve on this machine because of them.
+# The tests start their own servers: nginx, haproxy and strongSwan must not begin to serve on this machine because of them.
 policy=/usr/sbin/policy-rc.d
 made_policy=
 cleanup() {
@@ -58,8 +59,9 @@ apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
 # Not at the next boot either, where they came only for the tests.
 for package in "${missing[@]}"; do
 	case $package in
-	nginx | haproxy | nftlb)
-		if command -v systemctl >/dev/null; then systemctl disable --now --quiet "$package" 2>/dev/null || true; fi
-		;;
+	nginx | haproxy | nftlb) unit=$package ;;
+	strongswan-charon) unit=strongswan-starter ;;
+	*) continue ;;
 	esac
+	if command -v systemctl >/dev/null; then systemctl disable --now --quiet "$unit" 2>/dev/null || true; fi
 done
