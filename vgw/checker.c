@@ -39,7 +39,8 @@ struct checker {
 	const struct spec *spec;
 	struct target *targets; /* backends frontend by frontend, then probes */
 	size_t n_targets;
-	size_t *first; /* of each frontend, and of the probes */
+	size_t *first;		    /* of each frontend, and of the probes */
+	struct target **by_address; /* NULL until someone looks */
 	struct wanted_verdict *verdicts;
 	const struct wanted_verdict **rows;
 	bool *changed_frontends; /* their verdicts, since checker_take_changed() */
@@ -94,9 +95,11 @@ static void targets_free(struct checker *c)
 	}
 	free(c->targets);
 	free(c->first);
+	free(c->by_address);
 	free(c->verdicts);
 	free(c->rows);
 	free(c->changed_frontends);
+	c->by_address = NULL;
 	c->changed_frontends = NULL;
 	c->n_changed = 0;
 	c->targets = NULL;
@@ -283,6 +286,7 @@ static int targets_make(struct checker *c, const struct spec *spec,
 	size_t n_frontends = spec ? spec->n_frontends : 0, total = count_targets(spec), n = 0;
 
 	c->n_targets = 0;
+	c->by_address = NULL;
 	c->targets = calloc(total + 1, sizeof(*c->targets));
 	c->first = calloc(n_frontends + 1, sizeof(*c->first));
 	c->verdicts = calloc(total + 1, sizeof(*c->verdicts));
@@ -407,15 +411,58 @@ struct checker_backend *checker_backend_mutable(struct checker *c, size_t fronte
 	return &c->targets[c->first[frontend] + backend].state;
 }
 
-void checker_hurry(struct checker *c, size_t frontend, size_t backend)
+/* The next check is AFTER ms from now at the latest. */
+static void hurry(struct target *t, int64_t after)
 {
-	struct target *t = &c->targets[c->first[frontend] + backend];
 	int64_t now = clock_mono_ms();
 
 	if (t->params.spec->type == SPEC_CHECK_NONE || is_running(t) || !t->state.health.in_rotation ||
-	    now - t->started_ms < CHECKER_HURRY_MS)
+	    now - t->started_ms < CHECKER_HURRY_MS || t->due_ms <= now + after)
 		return;
-	schedule(t, 0);
+	schedule(t, after);
+}
+
+void checker_hurry(struct checker *c, size_t frontend, size_t backend)
+{
+	hurry(&c->targets[c->first[frontend] + backend], 0);
+}
+
+static int cmp_address(const void *a, const void *b)
+{
+	const struct target *x = *(const struct target *const *)a, *y = *(const struct target *const *)b;
+
+	return ip_addr_cmp(&x->params.target.addr, &y->params.target.addr);
+}
+
+/* Made when it is first asked for: most specs never need it. */
+static struct target **index_addresses(struct checker *c)
+{
+	if (c->by_address || !c->n_targets)
+		return c->by_address;
+	c->by_address = calloc(c->n_targets, sizeof(struct target *));
+	for (size_t i = 0; c->by_address && i < c->n_targets; i++)
+		c->by_address[i] = &c->targets[i];
+	if (c->by_address)
+		qsort(c->by_address, c->n_targets, sizeof(struct target *), cmp_address);
+	return c->by_address;
+}
+
+void checker_hurry_address(struct checker *c, const struct ip_addr *address)
+{
+	struct target **index = index_addresses(c);
+	size_t low = 0, high = index ? c->n_targets : 0;
+	int64_t after = 0;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (ip_addr_cmp(&index[middle]->params.target.addr, address) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; index && low < c->n_targets && !ip_addr_cmp(&index[low]->params.target.addr, address); low++)
+		hurry(index[low], after++);
 }
 
 const struct checker_backend *checker_probe(const struct checker *c, size_t probe)

@@ -53,6 +53,8 @@ const struct checker_backend *checker_probe(const struct checker *c, size_t prob
 struct checker_backend *checker_backend_mutable(struct checker *c, size_t frontend, size_t backend);
 /* Something says that this backend may be in trouble: its next check is now. */
 void checker_hurry(struct checker *c, size_t frontend, size_t backend);
+/* The same of all that are checked at ADDRESS, one a millisecond: thousands of frontends may share a host. */
+void checker_hurry_address(struct checker *c, const struct ip_addr *address);
 /* For wanted.h; valid until the next sample or checker_set. */
 const struct wanted_verdict *const *checker_verdicts(const struct checker *c);
 /*

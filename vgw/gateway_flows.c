@@ -113,6 +113,21 @@ static void on_hints(struct ev_loop *loop, ev_io *w, int revents)
 	nflog_read(g->nflog, on_hint, g);
 }
 
+/* It is a hint and no more: whether the backend is dead is for its check to say. */
+static void on_failed(void *ctx, const struct ip_addr *address)
+{
+	struct gateway *g = ctx;
+
+	checker_hurry_address(g->checker, address);
+}
+
+static void on_neighbours(struct ev_loop *loop, ev_io *w, int revents)
+{
+	struct gateway *g = w->data;
+
+	neigh_read(g->neigh, on_failed, g);
+}
+
 static bool takes_flows(const struct ns_service *s, const struct ip_endpoint *at)
 {
 	for (size_t i = 0; i < s->n_slots; i++)
@@ -137,6 +152,28 @@ static bool still_dead(void *ctx, const struct ct_pair *pair)
 	return state && is_gone(g, state, pair);
 }
 
+/* Checks go on without them. */
+static void open_hints(struct gateway *g)
+{
+	struct vgw_err why = {0};
+
+	if (!g->host.features.log || nflog_open(NFT_LOG_GROUP, &g->nflog, &why) < 0) {
+		log_warning("hints: refused connections will not hasten the checks%s%s",
+			    why.text[0] ? ": " : "", why.text);
+	} else {
+		ev_io_init(&g->hints, on_hints, nflog_fd(g->nflog), EV_READ);
+		g->hints.data = g;
+		ev_io_start(g->loop, &g->hints);
+	}
+	if (neigh_open(&g->neigh, &why) < 0) {
+		log_warning("hints: failing neighbours will not hasten the checks: %s", why.text);
+	} else {
+		ev_io_init(&g->neighbours, on_neighbours, neigh_fd(g->neigh), EV_READ);
+		g->neighbours.data = g;
+		ev_io_start(g->loop, &g->neighbours);
+	}
+}
+
 int gateway_flows_open(struct gateway *g, struct vgw_err *err)
 {
 	struct reaper_events events = {.reaped = on_reaped,
@@ -145,20 +182,11 @@ int gateway_flows_open(struct gateway *g, struct vgw_err *err)
 				       .flow = on_flow,
 				       .count_end = on_count_end,
 				       .ctx = g};
-	struct vgw_err why = {0};
 	int rc = reaper_new(g->loop, &events, &g->reaper, err);
 
-	if (rc)
-		return rc;
-	if (!g->host.features.log || nflog_open(NFT_LOG_GROUP, &g->nflog, &why) < 0) {
-		log_warning("hints: refused connections will not hasten the checks%s%s",
-			    why.text[0] ? ": " : "", why.text);
-		return 0;
-	}
-	ev_io_init(&g->hints, on_hints, nflog_fd(g->nflog), EV_READ);
-	g->hints.data = g;
-	ev_io_start(g->loop, &g->hints);
-	return 0;
+	if (!rc)
+		open_hints(g);
+	return rc;
 }
 
 void gateway_flows_close(struct gateway *g)
@@ -166,6 +194,9 @@ void gateway_flows_close(struct gateway *g)
 	if (g->nflog)
 		ev_io_stop(g->loop, &g->hints);
 	nflog_close(g->nflog);
+	if (g->neigh)
+		ev_io_stop(g->loop, &g->neighbours);
+	neigh_close(g->neigh);
 	reaper_free(g->reaper);
 }
 

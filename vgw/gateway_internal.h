@@ -4,6 +4,7 @@
 #define VGW_GATEWAY_INTERNAL_H
 
 #include "netcfg/kernel/monitor.h"
+#include "netcfg/kernel/neigh.h"
 #include "netcfg/kernel/nflog.h"
 #include "vgw/checker.h"
 #include "vgw/gateway.h"
@@ -35,6 +36,8 @@ struct gateway {
 	struct reaper *reaper;
 	struct nflog *nflog; /* NULL: no hints */
 	ev_io hints;
+	struct neigh *neigh; /* NULL: no hints from there */
+	ev_io neighbours;
 	ev_io watch[MONITOR_SOCKETS];
 	ev_timer soon; /* coalesces what makes a reconciliation due */
 	unsigned ticks, deltas;
