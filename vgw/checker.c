@@ -1,53 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vgw/checker.h"
+#include "vgw/checker_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "netcfg/base/log.h"
 #include "vgw/clock.h"
-#include "vgw/probe/check.h"
-
-/* One check under way. */
-struct attempt {
-	struct target *target;
-	struct check *check; /* NULL: free */
-	int64_t started_ms;
-};
-
-/* One thing that is checked. */
-struct target {
-	struct checker_backend state;
-	struct ip_endpoint at; /* the backend; its checks may go to another port */
-	struct checker *checker;
-	const char *group, *name; /* the frontend's name and "": a backend; "" and the probe's name */
-	struct check_params params;
-	struct wanted_verdict *verdict; /* NULL for a probe */
-	size_t frontend;
-	struct attempt attempts[CHECKER_PARALLEL];
-	ev_timer timer;
-	int64_t started_ms, due_ms; /* of the latest attempt; of the next */
-	double usual_ms;	    /* what a check of it takes, smoothed */
-};
-
-struct checker {
-	struct ev_loop *loop;
-	checker_changed_fn *changed;
-	void *ctx;
-	struct check_tls *tls;
-	const struct spec *spec;
-	struct target *targets; /* backends frontend by frontend, then probes */
-	size_t n_targets;
-	size_t *first;		    /* of each frontend, and of the probes */
-	struct target **by_address; /* NULL until someone looks */
-	struct wanted_verdict *verdicts;
-	const struct wanted_verdict **rows;
-	bool *changed_frontends; /* their verdicts, since checker_take_changed() */
-	size_t n_changed;
-	bool starved; /* said so already */
-	struct metrics_histogram seconds;
-};
 
 struct checker *checker_new(struct ev_loop *loop, checker_changed_fn *changed, void *ctx)
 {
@@ -58,6 +16,7 @@ struct checker *checker_new(struct ev_loop *loop, checker_changed_fn *changed, v
 	c->loop = loop;
 	c->changed = changed;
 	c->ctx = ctx;
+	checker_turn_init(c);
 	c->tls = check_tls_new();
 	if (!c->tls) {
 		free(c);
@@ -66,32 +25,11 @@ struct checker *checker_new(struct ev_loop *loop, checker_changed_fn *changed, v
 	return c;
 }
 
-/* What began before MS has been overtaken. */
-static void cancel_before(struct target *t, int64_t ms)
-{
-	for (int i = 0; i < CHECKER_PARALLEL; i++) {
-		struct attempt *a = &t->attempts[i];
-
-		if (!a->check || a->started_ms >= ms)
-			continue;
-		check_cancel(a->check);
-		a->check = NULL;
-	}
-}
-
-static bool is_running(const struct target *t)
-{
-	for (int i = 0; i < CHECKER_PARALLEL; i++)
-		if (t->attempts[i].check)
-			return true;
-	return false;
-}
-
 static void targets_free(struct checker *c)
 {
 	for (size_t i = 0; i < c->n_targets; i++) {
 		ev_timer_stop(c->loop, &c->targets[i].timer);
-		cancel_before(&c->targets[i], INT64_MAX);
+		target_cancel_before(&c->targets[i], INT64_MAX);
 	}
 	free(c->targets);
 	free(c->first);
@@ -114,122 +52,9 @@ void checker_free(struct checker *c)
 	if (!c)
 		return;
 	targets_free(c);
+	ev_timer_stop(c->loop, &c->turn);
 	check_tls_free(c->tls);
 	free(c);
-}
-
-static void schedule(struct target *t, int64_t delay_ms)
-{
-	t->due_ms = clock_mono_ms() + delay_ms;
-	ev_timer_stop(t->checker->loop, &t->timer);
-	ev_timer_set(&t->timer, (double)delay_ms / 1000.0, 0);
-	ev_timer_start(t->checker->loop, &t->timer);
-}
-
-static bool same_report(const struct check_result *a, const struct check_result *b)
-{
-	return a->stage == b->stage && a->code == b->code && !strcmp(a->detail, b->detail) &&
-	       a->certificate.seen == b->certificate.seen &&
-	       a->certificate.not_after == b->certificate.not_after &&
-	       a->certificate.has_gateway_address == b->certificate.has_gateway_address &&
-	       a->certificate.verified == b->certificate.verified;
-}
-
-static void update_verdict(struct target *t)
-{
-	if (!t->verdict)
-		return;
-	t->verdict->in_rotation = t->state.health.in_rotation;
-	t->verdict->refuses = t->state.health.sampled && t->state.health.last.code == CHECK_REFUSED;
-}
-
-/* How long a check may be silent before the next one is begun beside it. */
-static int64_t doubt_ms(const struct target *t)
-{
-	double doubt = t->usual_ms * 4 > CHECKER_DOUBT_MS ? t->usual_ms * 4 : CHECKER_DOUBT_MS;
-	double most = t->params.spec->timeout_ms / 2.0;
-
-	return (int64_t)(doubt < most ? doubt : most);
-}
-
-static void check_done(void *ctx, const struct check_result *result)
-{
-	struct attempt *a = ctx;
-	struct target *t = a->target;
-	struct checker *c = t->checker;
-	struct health *h = &t->state.health;
-	struct wanted_verdict before = t->verdict ? *t->verdict : (struct wanted_verdict){0};
-	enum health_state was = h->state;
-	bool reported = !h->sampled || !same_report(&h->last, result);
-	int64_t now = clock_mono_ms();
-	unsigned changes = 0;
-
-	a->check = NULL;
-	t->state.checked_ms = now;
-	metrics_observe(&c->seconds, result->latency_ms / 1000.0);
-	if (result->code == CHECK_OK) {
-		t->usual_ms = t->usual_ms ? t->usual_ms * 0.8 + result->latency_ms * 0.2 : result->latency_ms;
-		/* An older question is answered by this, too. */
-		cancel_before(t, a->started_ms);
-	}
-	if (health_sample(h, result, now) || reported)
-		changes |= CHECKER_REPORT;
-	update_verdict(t);
-	if (t->verdict && memcmp(&before, t->verdict, sizeof(before)))
-		changes |= CHECKER_VERDICT;
-	if (t->verdict && h->state == HEALTH_DEAD && was != HEALTH_DEAD) {
-		t->state.reap_due = true;
-		changes |= CHECKER_VERDICT;
-	} else if (h->state != HEALTH_DEAD) {
-		t->state.reap_due = false;
-	}
-	if (!is_running(t))
-		schedule(t, health_next_delay(h, t->params.spec->interval_ms, t->started_ms, now));
-	if ((changes & CHECKER_VERDICT) && !c->changed_frontends[t->frontend]) {
-		c->changed_frontends[t->frontend] = true;
-		c->n_changed++;
-	}
-	if (changes)
-		c->changed(c->ctx, changes);
-}
-
-/* In doubt, and the verdict still open: as many samples at once as it takes. */
-static bool wants_another(const struct target *t)
-{
-	const struct health *h = &t->state.health;
-	unsigned running = 0;
-
-	for (int i = 0; i < CHECKER_PARALLEL; i++)
-		running += t->attempts[i].check != NULL;
-	return h->in_rotation && running < CHECKER_PARALLEL && running < h->fall;
-}
-
-static void check_due(struct ev_loop *loop, ev_timer *w, int revents)
-{
-	struct target *t = w->data;
-	struct checker *c = t->checker;
-	struct attempt *a = NULL;
-
-	for (int i = 0; i < CHECKER_PARALLEL; i++)
-		if (!t->attempts[i].check)
-			a = &t->attempts[i];
-	if (!a)
-		return;
-	t->started_ms = clock_mono_ms();
-	a->target = t;
-	a->started_ms = t->started_ms;
-	a->check = check_start(loop, &t->params, check_done, a);
-	if (a->check) {
-		c->starved = false;
-		if (wants_another(t))
-			schedule(t, doubt_ms(t));
-		return;
-	}
-	/* Out of descriptors or memory: no sample, so no verdict; the watchdog sees it if it lasts. */
-	if (!c->starved)
-		log_error("check: cannot start a check: %s", strerror(errno));
-	c->starved = true;
-	schedule(t, t->params.spec->interval_ms);
 }
 
 static void target_init(struct checker *c, struct target *t, const char *group, const char *name,
@@ -243,7 +68,7 @@ static void target_init(struct checker *c, struct target *t, const char *group, 
 		t->params.target.port = spec->port;
 	t->params.spec = spec;
 	t->params.tls = c->tls;
-	ev_timer_init(&t->timer, check_due, 0, 0);
+	ev_timer_init(&t->timer, target_due, 0, 0);
 	t->timer.data = t;
 	health_init(&t->state.health, spec->rise, spec->fall, in_rotation, clock_mono_ms());
 }
@@ -285,6 +110,9 @@ static int targets_make(struct checker *c, const struct spec *spec,
 {
 	size_t n_frontends = spec ? spec->n_frontends : 0, total = count_targets(spec), n = 0;
 
+	/* Who waits now is due again at once when start_all() comes to it. */
+	TAILQ_INIT(&c->queues[0]);
+	TAILQ_INIT(&c->queues[1]);
 	c->n_targets = 0;
 	c->by_address = NULL;
 	c->targets = calloc(total + 1, sizeof(*c->targets));
@@ -351,6 +179,7 @@ static int carry_over(struct checker *old, struct checker *new)
 		t->started_ms = (*found)->started_ms;
 		t->usual_ms = (*found)->usual_ms;
 		t->due_ms = (*found)->due_ms;
+		t->urgent = (*found)->urgent;
 		health_tune(&t->state.health, t->params.spec->rise, t->params.spec->fall);
 	}
 	free(index);
@@ -367,20 +196,20 @@ static void start_all(struct checker *c)
 		struct target *t = &c->targets[i];
 		int64_t delay = 0;
 
-		update_verdict(t);
+		target_update_verdict(t);
 		if (t->params.spec->type == SPEC_CHECK_NONE) {
 			health_unchecked(&t->state.health, now);
-			update_verdict(t);
+			target_update_verdict(t);
 			continue;
 		}
 		if (t->due_ms)
-			delay = t->due_ms > now ? t->due_ms - now : 0;
+			delay = t->due_ms - now;
 		else if (c->n_targets > 128)
 			delay = (int64_t)((double)t->params.spec->interval_ms * (double)i /
 					  (double)c->n_targets);
 		if (delay > t->params.spec->interval_ms)
 			delay = t->params.spec->interval_ms;
-		schedule(t, delay);
+		target_schedule(t, delay, t->urgent);
 	}
 }
 
@@ -416,10 +245,10 @@ static void hurry(struct target *t, int64_t after)
 {
 	int64_t now = clock_mono_ms();
 
-	if (t->params.spec->type == SPEC_CHECK_NONE || is_running(t) || !t->state.health.in_rotation ||
+	if (t->params.spec->type == SPEC_CHECK_NONE || target_is_running(t) || !t->state.health.in_rotation ||
 	    now - t->started_ms < CHECKER_HURRY_MS || t->due_ms <= now + after)
 		return;
-	schedule(t, after);
+	target_schedule(t, after, true);
 }
 
 void checker_hurry(struct checker *c, size_t frontend, size_t backend)
@@ -501,8 +330,10 @@ int64_t checker_overdue_ms(const struct checker *c, int64_t now_ms)
 
 	for (size_t i = 0; i < c->n_targets; i++) {
 		const struct target *t = &c->targets[i];
-		int64_t due = is_running(t) ? t->started_ms + t->params.spec->timeout_ms : t->due_ms;
+		int64_t due = target_is_running(t) ? t->started_ms + t->params.spec->timeout_ms : t->due_ms;
 
+		if (t->waiting && due < c->served_ms)
+			due = c->served_ms;
 		if (t->params.spec->type != SPEC_CHECK_NONE && now_ms - due > worst)
 			worst = now_ms - due;
 	}

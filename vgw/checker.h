@@ -64,7 +64,10 @@ const struct wanted_verdict *const *checker_verdicts(const struct checker *c);
 size_t checker_take_changed(struct checker *c, size_t *out, size_t max);
 /* How long the checks took that have ended since the start: those that were overtaken are left out. */
 const struct metrics_histogram *checker_seconds(const struct checker *c);
-/* By how many ms the most overdue check is late: for the watchdog. */
+/*
+ * By how many ms the most overdue check is late: for the watchdog. Where more is due than this host can do,
+ * those that wait for their turn are as late as the last turn is ago: a restart would not help them.
+ */
 int64_t checker_overdue_ms(const struct checker *c, int64_t now_ms);
 
 #endif

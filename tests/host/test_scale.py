@@ -2,12 +2,13 @@
 """Many frontends and backends: what one change touches, and how connections are spread."""
 
 import json
+import time
 from collections import Counter
 
 import pytest
 
 from lab import CONTROL_PLANE, GATEWAY
-from netns import wait_for
+from netns import stays, wait_for
 from observe import elements, objects
 from specs import QUICK, backend, kube, spec, tcp
 from traffic import in_turn, names
@@ -165,3 +166,35 @@ def test_source_balance_moves_only_the_clients_of_a_changed_backend(lab, agent, 
     finally:
         lab.cl.ip(*(f"addr del {a}/32 dev lo" for a in sources), check=False)
         lab.gw.ip("route del 10.77.0.0/24", check=False)
+
+
+def streaks(agent, names_):
+    rows = {f["name"]: f["backends"][0] for f in agent.status()["frontends"]}
+    return {name: rows[name]["check"]["streak"] for name in names_}
+
+
+def test_more_checks_than_this_host_can_do(lab, agent, walls):
+    """800 handshakes are wanted ten times a second: all are late by the same, nobody is taken for dead for it, who does die
+    is still found, and the control channel answers."""
+    crowd = [f"f{n}" for n in range(800)]
+    often = {"type": "https", "path": "/readyz", "interval": "100ms", "timeout": "800ms", "rise": 1, "fall": 2}
+    agent.apply(spec(tcp("web", 8080), *(tcp(name, 20000 + n, check=often, backends=[backend(f"cp{n % 2 + 1}")])
+                                         for n, name in enumerate(crowd))))
+    since = {f["name"]: f["backends"][0]["since"] for f in agent.status()["frontends"]}
+
+    def answers():
+        asked = time.monotonic()
+        return agent.get("/livez").status == 200 and time.monotonic() - asked < 0.5
+
+    before = streaks(agent, crowd)
+    stays(answers, 6, "it answers")
+    now = streaks(agent, crowd)
+    did = sorted(now[name] - before[name] for name in crowd)
+    assert 1 <= did[0] and did[-1] <= did[0] + 2 + did[0] // 2, did
+    assert sum(did) < 0.8 * 10 * 6 * len(crowd), "it was too much indeed"
+    assert {f["name"]: f["backends"][0]["since"] for f in agent.status()["frontends"]} == since, "no verdict has changed"
+    refuse(lab, "cp3")
+    agent.becomes(CP3, "Dead", "Refused", frontend="web", timeout=5)
+    lab.api["cp2"].stop()
+    wait_for(lambda: all((f["backends"][0]["state"] == "Dead") == (f["backends"][0]["address"] == CP2)
+                         for f in agent.status()["frontends"][1:]), timeout=15, what="all that died, and nobody else")
