@@ -79,6 +79,7 @@ struct gateway {
 	/* The status. */
 	const struct control_server *server;
 	int64_t start_ms;		 /* wall clock */
+	int64_t wall_ahead_ms;		 /* of the monotonic clock */
 	int64_t revision, revision_mark; /* on disk: no revision of before is above it */
 	uint64_t substance;		 /* hash of the last one */
 	bool touched;

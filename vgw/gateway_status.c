@@ -17,6 +17,7 @@ enum { REVISION_AHEAD = 100000 };
 enum { BODY_FRESH_MS = 20, MAX_WARNINGS = 64 };
 /* A status of more backends than these is looked at whole at most this often: it takes tens of ms. */
 enum { LARGE_BACKENDS = 2000, LARGE_MS = 1000 };
+enum { CLOCK_SET_MS = 200 };
 
 static void on_touch(struct ev_loop *loop, ev_timer *w, int revents)
 {
@@ -49,17 +50,26 @@ void gateway_touch(struct gateway *g)
 	}
 }
 
-static int64_t to_wall(int64_t mono_ms)
+/* One moment has one name: the difference of the clocks is taken again only where one of them was set. */
+static void compare_clocks(struct gateway *g)
 {
-	return clock_wall_ms() - (clock_mono_ms() - mono_ms);
+	int64_t ahead = clock_wall_ms() - clock_mono_ms();
+
+	if (llabs(ahead - g->wall_ahead_ms) > CLOCK_SET_MS)
+		g->wall_ahead_ms = ahead;
 }
 
-static void fill_check(const struct checker_backend *c, struct status_check *out)
+static int64_t to_wall(const struct gateway *g, int64_t mono_ms)
+{
+	return mono_ms + g->wall_ahead_ms;
+}
+
+static void fill_check(const struct gateway *g, const struct checker_backend *c, struct status_check *out)
 {
 	out->done = c->health.sampled;
 	out->result = c->health.last;
 	out->streak = c->health.streak;
-	out->time = c->checked_ms ? to_wall(c->checked_ms) : -1;
+	out->time = c->checked_ms ? to_wall(g, c->checked_ms) : -1;
 }
 
 static enum status_frontend_state frontend_state(const struct gateway *g, const struct spec_frontend *f,
@@ -93,8 +103,8 @@ static void fill_backends(const struct gateway *g, size_t index, struct status_f
 			const struct checker_backend *c = checker_backend(g->checker, index, b);
 
 			e->state = c->health.state;
-			e->since = to_wall(c->health.since_ms);
-			fill_check(c, &e->check);
+			e->since = to_wall(g, c->health.since_ms);
+			fill_check(g, c, &e->check);
 			e->flows = c->flows;
 			e->flows_reaped = c->flows_reaped;
 			*n_out += drained || !c->health.in_rotation;
@@ -200,7 +210,7 @@ static void fill_spec(struct filler *x)
 
 		s->probes[i].name = spec->probes[i].name;
 		s->probes[i].state = c->health.state;
-		fill_check(c, &s->probes[i].check);
+		fill_check(x->g, c, &s->probes[i].check);
 	}
 	rules_warnings(spec, take_warning, x);
 	s->warnings = x->warnings;
@@ -265,6 +275,7 @@ static bool fill(struct gateway *g, struct arena *arena, struct status *s, const
 	struct filler x = {.g = g, .arena = arena, .s = s};
 
 	memset(s, 0, sizeof(*s));
+	compare_clocks(g);
 	fill_agent(g, s, features);
 	if (g->spec)
 		fill_spec(&x);

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from lab import CONTROL_PLANE, GATEWAY
-from netns import stays, wait_for
+from netns import wait_for
 from observe import elements, objects
 from specs import QUICK, backend, kube, spec, tcp
 from traffic import in_turn, names
@@ -174,24 +174,29 @@ def streaks(agent, names_):
 
 
 def test_more_checks_than_this_host_can_do(lab, agent, walls):
-    """800 handshakes are wanted ten times a second: all are late by the same, nobody is taken for dead for it, who does die
+    """400 handshakes are wanted ten times a second: all are late by the same, nobody is taken for dead for it, who does die
     is still found, and the control channel answers."""
-    crowd = [f"f{n}" for n in range(800)]
+    crowd = [f"f{n}" for n in range(400)]
     often = {"type": "https", "path": "/readyz", "interval": "100ms", "timeout": "800ms", "rise": 1, "fall": 2}
     agent.apply(spec(tcp("web", 8080), *(tcp(name, 20000 + n, check=often, backends=[backend(f"cp{n % 2 + 1}")])
                                          for n, name in enumerate(crowd))))
     since = {f["name"]: f["backends"][0]["since"] for f in agent.status()["frontends"]}
 
+    before, slowest = streaks(agent, crowd), [0]
+
     def answers():
         asked = time.monotonic()
-        return agent.get("/livez").status == 200 and time.monotonic() - asked < 0.5
+        assert agent.get("/livez").status == 200
+        slowest[0] = max(slowest[0], time.monotonic() - asked)
+        now = streaks(agent, crowd)
+        did = sorted(now[name] - before[name] for name in crowd)
+        return did[0] >= 2 and did
 
-    before = streaks(agent, crowd)
-    stays(answers, 6, "it answers")
-    now = streaks(agent, crowd)
-    did = sorted(now[name] - before[name] for name in crowd)
-    assert 1 <= did[0] and did[-1] <= did[0] + 2 + did[0] // 2, did
-    assert sum(did) < 0.8 * 10 * 6 * len(crowd), "it was too much indeed"
+    begin = time.monotonic()
+    did = wait_for(answers, timeout=40, what="every one was checked twice", step=0.1)
+    assert did[-1] <= 6, did
+    assert sum(did) < 0.8 * 10 * (time.monotonic() - begin) * len(crowd), "it was too much indeed"
+    assert slowest[0] < 0.5
     assert {f["name"]: f["backends"][0]["since"] for f in agent.status()["frontends"]} == since, "no verdict has changed"
     refuse(lab, "cp3")
     agent.becomes(CP3, "Dead", "Refused", frontend="web", timeout=5)
