@@ -175,7 +175,7 @@ static void build_stray_syns(struct build *b, struct nft_chain *c)
 		uint32_t refuse = NFT_GROUP_REFUSE;
 		struct rule_text r = {0};
 
-		rule_syn(&r);
+		rule_tcp_flags(&r, NFT_TCP_SYN | NFT_TCP_ACK | NFT_TCP_RST, NFT_TCP_SYN, true);
 		rule_family(&r, &build_families[f]);
 		rule_port_key(&r, &build_families[f]);
 		rule_map(&r, build_svc[f], 0, 8);
