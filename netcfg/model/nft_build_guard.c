@@ -12,9 +12,16 @@ void build_guard(struct build *b)
 {
 	const struct ns_guard *g = &b->s->guard;
 	struct nft_chain *c =
-		build_chain(b, "guard", "filter", NF_INET_PRE_ROUTING, NF_IP_PRI_RAW, g->n_peers + 3);
+		build_chain(b, "guard", "filter", NF_INET_PRE_ROUTING, NF_IP_PRI_RAW, g->n_peers + 4);
 	struct rule_text r = {0};
 
+	/* Most packets come this way, and a comparison costs less than a look into a set. */
+	if (g->private_if[0]) {
+		rule_interface(&r, NFT_META_IIFNAME, g->private_if);
+		rule_verdict(&r, NF_ACCEPT, NULL);
+		build_rule(b, c, &r);
+		r.n = 0;
+	}
 	rule_meta(&r, NFT_META_IIFNAME, 0);
 	rule_lookup(&r, "allowed", 0);
 	rule_verdict(&r, NF_ACCEPT, NULL);
