@@ -187,8 +187,9 @@ def die_by_cable(lab, running):
 
 def nothing_lost(row, survivor):
     assert row["failed"] == {}, row
-    # what was established on a server when it died is no new connection; seldom, as each lasts a millisecond
-    assert sum(row["cut"].values()) <= 2, row
+    # What was established on a server when it died is no new connection. Each lasts a millisecond, but a server that ends on a
+    # busy machine has left some unaccepted: at 20 a second, those of a quarter of one.
+    assert sum(row["cut"].values()) <= 5, row
     assert row["ok"] >= 100 and row["slowest"] <= 4.5, row
     assert set(row["by"]) == set(CONTROL_PLANE) and row["by"][survivor] > 0.4 * row["ok"], row
 
