@@ -82,15 +82,12 @@ static bool route_wanted(const struct gateway *g, const struct spec_tunnel *t)
 }
 
 /* Whether the kernel would send what is for the peer into the tunnel. */
-static bool leads_into(const struct gateway *g, const struct spec_tunnel *t)
+static bool leads_into(const struct gateway *g, const struct spec_tunnel *t, int interface)
 {
-	struct ip_prefix peer;
-	struct ns_route route;
+	int index;
 
-	if (!t->peer_address.family)
-		return true;
-	ip_prefix_of(&t->peer_address, (uint8_t)(ip_addr_size(&t->peer_address) * 8), &peer);
-	return rt_route_origin(g->host.rt, &peer, &route) == 0 && !strcmp(route.interface, t->interface);
+	return !t->peer_address.family ||
+	       (rt_route_interface(g->host.rt, &t->peer_address, &index) == 0 && index == interface);
 }
 
 /* A link that several tunnels share is not raised for one of them. */
@@ -119,7 +116,7 @@ static void describe(const struct gateway *g, const struct spec_tunnel *t, struc
 		return;
 	out->interface = link->index;
 	out->in_force = link->mtu;
-	out->link = !link->up ? PROBER_DOWN : leads_into(g, t) ? PROBER_READY : PROBER_NO_ROUTE;
+	out->link = !link->up ? PROBER_DOWN : leads_into(g, t, link->index) ? PROBER_READY : PROBER_NO_ROUTE;
 }
 
 void gateway_tunnels_sync(struct gateway *g)

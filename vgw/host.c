@@ -213,21 +213,33 @@ static int find_measured(const struct host *h, const struct spec *spec, const st
 	return 0;
 }
 
+/* Where a route of ours may be wanted: no interface of its own, or one that is raised for a search. */
+static bool needs_origin(const struct host_view *v, const struct spec *spec, size_t tunnel)
+{
+	const struct spec_tunnel *t = &spec->tunnels[tunnel];
+
+	return t->peer_network.addr.family && (!t->interface[0] || v->facts.tunnels[tunnel].raised);
+}
+
 static int find_origins(struct host *h, const struct spec *spec, struct host_view *v)
 {
 	struct ns_route *origins = arena_calloc(v->arena, spec->n_tunnels, sizeof(*origins));
+	struct rt_origin *asked = arena_calloc(v->arena, spec->n_tunnels, sizeof(*asked));
+	size_t n = 0;
 
-	if (!origins)
+	if (!origins || !asked)
 		return -ENOMEM;
-	for (size_t i = 0; i < spec->n_tunnels; i++) {
-		const struct spec_tunnel *t = &spec->tunnels[i];
-
-		if ((t->interface[0] && !v->facts.tunnels[i].raised) || !t->peer_network.addr.family)
-			continue;
-		if (rt_route_origin(h->rt, &t->peer_network, &origins[i]) < 0)
-			memset(&origins[i], 0, sizeof(origins[i]));
-	}
 	v->facts.origins = origins;
+	for (size_t i = 0; i < spec->n_tunnels; i++)
+		if (needs_origin(v, spec, i))
+			asked[n++].network = spec->tunnels[i].peer_network;
+	/* What could not be read leads nowhere, until the next look. */
+	if (rt_route_origins(h->rt, &v->rt, asked, n, v->arena) < 0)
+		return 0;
+	n = 0;
+	for (size_t i = 0; i < spec->n_tunnels; i++)
+		if (needs_origin(v, spec, i))
+			origins[i] = asked[n++].route;
 	return 0;
 }
 

@@ -2,12 +2,9 @@
 #include "netcfg/kernel/rt.h"
 
 #include <errno.h>
-#include <linux/if.h>
-#include <linux/rtnetlink.h>
 #include <netlink/errno.h>
 #include <netlink/netlink.h>
 #include <netlink/route/addr.h>
-#include <netlink/route/link.h>
 #include <netlink/socket.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,30 +82,6 @@ uint32_t rt_port(const struct rt *r)
 	return nl_socket_get_local_port(r->socket);
 }
 
-struct link_walk {
-	struct arena *arena;
-	struct rt_host *out;
-	size_t cap;
-	bool failed;
-};
-
-static void take_link(struct nl_object *object, void *ctx)
-{
-	struct rtnl_link *link = (struct rtnl_link *)object;
-	struct link_walk *w = ctx;
-	const char *name = rtnl_link_get_name(link);
-	struct rt_link *l;
-
-	if (!name || w->out->n_links == w->cap)
-		return;
-	l = &w->out->links[w->out->n_links++];
-	strncpy(l->name, name, NS_IFNAME - 1);
-	l->index = rtnl_link_get_ifindex(link);
-	l->mtu = rtnl_link_get_mtu(link);
-	l->up = rtnl_link_get_flags(link) & IFF_UP;
-	l->loopback = rtnl_link_get_flags(link) & IFF_LOOPBACK;
-}
-
 int rt_to_addr(struct nl_addr *a, struct ip_addr *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -124,6 +97,11 @@ int rt_to_addr(struct nl_addr *a, struct ip_addr *out)
 	return 0;
 }
 
+struct address_walk {
+	struct rt_host *out;
+	size_t cap;
+};
+
 static const char *link_name(const struct rt_host *h, int index)
 {
 	for (size_t i = 0; i < h->n_links; i++)
@@ -135,7 +113,7 @@ static const char *link_name(const struct rt_host *h, int index)
 static void take_address(struct nl_object *object, void *ctx)
 {
 	struct rtnl_addr *addr = (struct rtnl_addr *)object;
-	struct link_walk *w = ctx;
+	struct address_walk *w = ctx;
 	struct nl_addr *local = rtnl_addr_get_local(addr);
 	const char *name = link_name(w->out, rtnl_addr_get_ifindex(addr));
 	struct rt_address *a = &w->out->addresses[w->out->n_addresses];
@@ -147,41 +125,43 @@ static void take_address(struct nl_object *object, void *ctx)
 	w->out->n_addresses++;
 }
 
+bool rt_interrupted(int nlerr)
+{
+	return nlerr == -NLE_DUMP_INTR || nlerr == -NLE_INTR;
+}
+
+struct nl_cb *rt_callbacks(struct rt *r, nl_recvmsg_msg_cb_t fn, void *ctx)
+{
+	/* nl_socket_get_cb() takes a reference of its own. */
+	struct nl_cb *own = nl_socket_get_cb(r->socket), *copy = nl_cb_clone(own);
+
+	nl_cb_put(own);
+	if (copy)
+		nl_cb_set(copy, NL_CB_VALID, NL_CB_CUSTOM, fn, ctx);
+	return copy;
+}
+
 /* A dump that a change interrupted is made again: a fresh cache each time. */
-static int cache_fill(struct rt *r, int (*alloc)(struct rt *, struct nl_cache **), struct nl_cache **out)
+static int fill_addresses(struct rt *r, struct nl_cache **out)
 {
 	int rc = -NLE_DUMP_INTR;
 
-	for (int i = 0; i < RT_TRIES && (rc == -NLE_DUMP_INTR || rc == -NLE_INTR); i++)
-		rc = alloc(r, out);
+	for (int i = 0; i < RT_TRIES && rt_interrupted(rc); i++)
+		rc = rtnl_addr_alloc_cache(r->socket, out);
 	return rc;
-}
-
-static int alloc_links(struct rt *r, struct nl_cache **out)
-{
-	return rtnl_link_alloc_cache(r->socket, AF_UNSPEC, out);
-}
-
-static int alloc_addresses(struct rt *r, struct nl_cache **out)
-{
-	return rtnl_addr_alloc_cache(r->socket, out);
 }
 
 int rt_observe(struct rt *r, struct arena *arena, struct rt_host *out, struct vgw_err *err)
 {
-	struct link_walk w = {.arena = arena, .out = out};
+	struct address_walk w = {.out = out};
 	struct nl_cache *cache = NULL;
-	int rc = cache_fill(r, alloc_links, &cache);
+	int rc;
 
 	memset(out, 0, sizeof(*out));
-	if (rc < 0)
-		return rt_fail(err, rc, "links", "cannot list the links");
-	w.cap = (size_t)nl_cache_nitems(cache);
-	out->links = arena_calloc(arena, w.cap, sizeof(*out->links));
-	if (out->links)
-		nl_cache_foreach(cache, take_link, &w);
-	nl_cache_free(cache);
-	rc = cache_fill(r, alloc_addresses, &cache);
+	rc = rt_observe_links(r, arena, out, err);
+	if (rc)
+		return rc;
+	rc = fill_addresses(r, &cache);
 	if (rc < 0)
 		return rt_fail(err, rc, "addresses", "cannot list the addresses");
 	w.cap = (size_t)nl_cache_nitems(cache);
@@ -189,32 +169,9 @@ int rt_observe(struct rt *r, struct arena *arena, struct rt_host *out, struct vg
 	if (out->addresses)
 		nl_cache_foreach(cache, take_address, &w);
 	nl_cache_free(cache);
-	if (!out->links || !out->addresses)
+	if (!out->addresses)
 		return vgw_err_set(err, -ENOMEM, "OutOfMemory", "host", "no memory");
 	return rt_observe_routes(r, arena, out, err);
-}
-
-int rt_link_set_mtu(struct rt *r, const char *name, uint32_t mtu, struct vgw_err *err)
-{
-	struct rtnl_link *have = NULL, *change = rtnl_link_alloc();
-	int rc = change ? rtnl_link_get_kernel(r->socket, 0, name, &have) : -NLE_NOMEM;
-
-	if (!rc) {
-		rtnl_link_set_mtu(change, mtu);
-		rc = rtnl_link_change(r->socket, have, change, 0);
-	}
-	if (have)
-		rtnl_link_put(have);
-	if (change)
-		rtnl_link_put(change);
-	if (rc < 0) {
-		rt_fail(err, rc, name, "cannot set the MTU");
-		if (rt_errno(rc) == -EINVAL)
-			vgw_err_set(err, -EINVAL, "OutOfRange", name, "the device does not take an MTU of %u",
-				    mtu);
-		return rt_errno(rc);
-	}
-	return 0;
 }
 
 const struct rt_link *rt_host_link(const struct rt_host *h, const char *name)

@@ -11,10 +11,18 @@ enum { RT_PROTOCOL_VGW = 86 };
 
 struct rt;
 
+/* All bytes of one are set, padding too, so two compare with memcmp. */
 struct rt_link {
 	char name[NS_IFNAME];
 	int index;
 	uint32_t mtu; /* bytes */
+	/*
+	 * The MTUs that it takes, bytes, as far as the kernel tells (IFLA_MIN_MTU, IFLA_MAX_MTU) and the
+	 * device below allows; 0: no bound is known. The kernel may refuse others all the same.
+	 */
+	uint32_t min_mtu, max_mtu;
+	int lower;	   /* index of the device below, whose MTU bounds this one's; 0: none does */
+	uint32_t headroom; /* what this one's headers take of that, bytes */
 	bool up, loopback;
 };
 
@@ -44,11 +52,22 @@ uint32_t rt_port(const struct rt *r);
 /* Interrupted dumps are repeated. 0 or -errno with ERR. */
 int rt_observe(struct rt *r, struct arena *arena, struct rt_host *out, struct vgw_err *err);
 
+/* A network, and the route that leads there without ours. */
+struct rt_origin {
+	struct ip_prefix network;
+	/* What our own route beside it must look like, MTU aside; network family IP_NONE: none leads there.
+	 */
+	struct ns_route route;
+};
+
 /*
- * The route that leads to NETWORK without ours: by the table that the kernel's rules choose for its first
- * host. OUT gets what our own route beside it must look like, MTU aside. -ENETUNREACH without one.
+ * Fills in the routes of N networks, each by the table that the kernel's rules choose for its first host; all
+ * routes are read once for all of them. HOST: as observed. 0, or -errno with no route found.
  */
-int rt_route_origin(struct rt *r, const struct ip_prefix *network, struct ns_route *out);
+int rt_route_origins(struct rt *r, const struct rt_host *host, struct rt_origin *v, size_t n,
+		     struct arena *arena);
+/* INDEX: the interface by which the kernel would send to TO, our own routes considered. -ENETUNREACH. */
+int rt_route_interface(struct rt *r, const struct ip_addr *to, int *index);
 
 /* Never sets a link down. -ENODEV when it is gone; -EINVAL when the device cannot. */
 int rt_link_set_mtu(struct rt *r, const char *name, uint32_t mtu, struct vgw_err *err);

@@ -9,6 +9,7 @@
 #include <netlink/route/nexthop.h>
 #include <netlink/route/route.h>
 #include <netlink/socket.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "netcfg/kernel/rt_internal.h"
@@ -30,14 +31,11 @@ static int to_prefix(struct nl_addr *a, struct ip_prefix *out)
 static void interface_name(const struct rt_host *h, int index, char *out)
 {
 	memset(out, 0, NS_IFNAME);
-	for (size_t i = 0; h && i < h->n_links; i++)
+	for (size_t i = 0; i < h->n_links; i++)
 		if (h->links[i].index == index)
 			memcpy(out, h->links[i].name, NS_IFNAME);
-	if (!h && index > 0)
-		if_indextoname((unsigned)index, out);
 }
 
-/* HOST NULL: ask the kernel for the interface's name. */
 static int to_route(struct rtnl_route *route, const struct rt_host *host, struct ns_route *out)
 {
 	struct rtnl_nexthop *hop = rtnl_route_nexthop_n(route, 0);
@@ -54,15 +52,6 @@ static int to_route(struct rtnl_route *route, const struct rt_host *host, struct
 	rt_to_addr(rtnl_route_nh_get_gateway(hop), &out->gateway);
 	rt_to_addr(rtnl_route_get_pref_src(route), &out->source);
 	return out->interface[0] ? 0 : -ENODEV;
-}
-
-/* nl_socket_get_cb() takes a reference of its own. */
-static struct nl_cb *clone_callbacks(struct rt *r)
-{
-	struct nl_cb *own = nl_socket_get_cb(r->socket), *copy = nl_cb_clone(own);
-
-	nl_cb_put(own);
-	return copy;
 }
 
 typedef int route_fn(struct rtnl_route *route, void *ctx);
@@ -93,21 +82,14 @@ static int dump_cb(struct nl_msg *msg, void *ctx)
 static int dump_once(struct rt *r, struct route_dump *d)
 {
 	struct rtmsg all = {.rtm_family = AF_UNSPEC};
-	struct nl_cb *cb = clone_callbacks(r);
+	struct nl_cb *cb = rt_callbacks(r, dump_cb, d);
 	int rc = cb ? nl_send_simple(r->socket, RTM_GETROUTE, NLM_F_DUMP, &all, sizeof(all)) : -NLE_NOMEM;
 
-	if (rc >= 0) {
-		nl_cb_set(cb, NL_CB_VALID, NL_CB_CUSTOM, dump_cb, d);
+	if (rc >= 0)
 		rc = nl_recvmsgs(r->socket, cb);
-	}
 	if (cb)
 		nl_cb_put(cb);
 	return rc < 0 ? rc : 0;
-}
-
-static bool interrupted(int rc)
-{
-	return rc == -NLE_DUMP_INTR || rc == -NLE_INTR;
 }
 
 struct route_walk {
@@ -163,7 +145,7 @@ int rt_observe_routes(struct rt *r, struct arena *arena, struct rt_host *out, st
 {
 	int rc = -NLE_DUMP_INTR;
 
-	for (int i = 0; i < RT_TRIES && interrupted(rc); i++) {
+	for (int i = 0; i < RT_TRIES && rt_interrupted(rc); i++) {
 		struct route_walk w = {.out = out, .arena = arena};
 		struct route_dump d = {.fn = take_route, .ctx = &w};
 
@@ -177,39 +159,42 @@ int rt_observe_routes(struct rt *r, struct arena *arena, struct rt_host *out, st
 	return rc < 0 ? rt_fail(err, rc, "routes", "cannot list the routes") : 0;
 }
 
-struct table_answer {
+struct fib_answer {
 	uint32_t table;
+	int interface; /* index */
 	bool found;
 };
 
-static int table_cb(struct nl_msg *msg, void *ctx)
+static int fib_cb(struct nl_msg *msg, void *ctx)
 {
-	struct table_answer *a = ctx;
+	struct fib_answer *a = ctx;
 	struct rtnl_route *route = NULL;
+	struct rtnl_nexthop *hop;
 
-	if (nlmsg_hdr(msg)->nlmsg_type == RTM_NEWROUTE && rtnl_route_parse(nlmsg_hdr(msg), &route) == 0) {
-		a->table = rtnl_route_get_table(route);
-		a->found = rtnl_route_get_type(route) == RTN_UNICAST;
-		rtnl_route_put(route);
-	}
+	if (nlmsg_hdr(msg)->nlmsg_type != RTM_NEWROUTE || rtnl_route_parse(nlmsg_hdr(msg), &route) < 0)
+		return NL_OK;
+	hop = rtnl_route_nexthop_n(route, 0);
+	a->table = rtnl_route_get_table(route);
+	a->interface = hop ? rtnl_route_nh_get_ifindex(hop) : 0;
+	a->found = rtnl_route_get_type(route) == RTN_UNICAST;
+	rtnl_route_put(route);
 	return NL_OK;
 }
 
-/* RTM_F_FIB_MATCH (linux/rtnetlink.h, 4.13): the entry itself instead of what it resolves to. */
-static int kernel_table(struct rt *r, const struct ip_addr *to, uint32_t *table)
+/* What the kernel's rules and tables say to TO. FLAGS of linux/rtnetlink.h. */
+static int ask_fib(struct rt *r, const struct ip_addr *to, unsigned flags, struct fib_answer *answer)
 {
 	struct rtmsg head = {
 		.rtm_family = to->family == IP_V6 ? AF_INET6 : AF_INET,
 		.rtm_dst_len = (uint8_t)(ip_addr_size(to) * 8),
-		.rtm_flags = RTM_F_LOOKUP_TABLE | RTM_F_FIB_MATCH,
+		.rtm_flags = flags,
 	};
 	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETROUTE, 0);
-	struct nl_cb *cb = clone_callbacks(r);
-	struct table_answer answer = {0};
+	struct nl_cb *cb = rt_callbacks(r, fib_cb, answer);
 	int rc = -NLE_NOMEM;
 
+	memset(answer, 0, sizeof(*answer));
 	if (msg && cb) {
-		nl_cb_set(cb, NL_CB_VALID, NL_CB_CUSTOM, table_cb, &answer);
 		rc = nlmsg_append(msg, &head, sizeof(head), NLMSG_ALIGNTO);
 		if (!rc)
 			rc = nla_put(msg, RTA_DST, (int)ip_addr_size(to), to->bytes);
@@ -223,59 +208,88 @@ static int kernel_table(struct rt *r, const struct ip_addr *to, uint32_t *table)
 	nlmsg_free(msg);
 	if (cb)
 		nl_cb_put(cb);
-	if (rc < 0 || !answer.found)
-		return -ENETUNREACH;
-	*table = answer.table;
-	return 0;
+	return rc < 0 || !answer->found ? -ENETUNREACH : 0;
 }
 
-struct origin_walk {
-	const struct ip_prefix *network;
+int rt_route_interface(struct rt *r, const struct ip_addr *to, int *index)
+{
+	struct fib_answer answer;
+	int rc = ask_fib(r, to, 0, &answer);
+
+	*index = answer.interface;
+	return rc;
+}
+
+/* What is looked for, sorted by network; and how far the search has come. */
+struct origin {
+	const struct rt_origin *asked;
+	struct ns_route best;
 	uint32_t table;
-	struct ns_route *out;
+	size_t place; /* in the caller's array */
 	bool found;
 };
 
-/* The most specific route of the table that holds all of the network, the best metric of those, ours left
- * out. */
+struct origin_walk {
+	const struct rt_host *host;
+	struct origin *v;
+	size_t n;
+};
+
+static int cmp_origin(const void *a, const void *b)
+{
+	return ip_prefix_cmp(&((const struct origin *)a)->asked->network,
+			     &((const struct origin *)b)->asked->network);
+}
+
+/* The first of those whose address is not below that of NETWORK: what NETWORK contains begins there. */
+static size_t first_inside(const struct origin_walk *w, const struct ip_prefix *network)
+{
+	size_t low = 0, high = w->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (ip_addr_cmp(&w->v[mid].asked->network.addr, &network->addr) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void take_better(struct origin *o, const struct ns_route *r)
+{
+	if (r->table != o->table || !ip_prefix_contains(&r->network, &o->asked->network))
+		return;
+	if (o->found && (r->network.len < o->best.network.len ||
+			 (r->network.len == o->best.network.len && r->metric >= o->best.metric)))
+		return;
+	o->best = *r;
+	o->found = true;
+}
+
+/* The most specific route of its table that holds all of a network, the best metric of those, ours left out.
+ */
 static int take_origin(struct rtnl_route *route, void *ctx)
 {
 	struct origin_walk *w = ctx;
 	struct ns_route r;
 
-	if (rtnl_route_get_type(route) != RTN_UNICAST || rtnl_route_get_table(route) != w->table ||
-	    rtnl_route_get_protocol(route) == RT_PROTOCOL_VGW)
+	if (rtnl_route_get_type(route) != RTN_UNICAST || rtnl_route_get_protocol(route) == RT_PROTOCOL_VGW ||
+	    to_route(route, w->host, &r) < 0)
 		return 0;
-	if (to_route(route, NULL, &r) < 0 || !ip_prefix_contains(&r.network, w->network))
-		return 0;
-	if (w->found && (r.network.len < w->out->network.len ||
-			 (r.network.len == w->out->network.len && r.metric >= w->out->metric)))
-		return 0;
-	*w->out = r;
-	w->found = true;
+	for (size_t i = first_inside(w, &r.network);
+	     i < w->n && ip_prefix_contains_addr(&r.network, &w->v[i].asked->network.addr); i++)
+		take_better(&w->v[i], &r);
 	return 0;
 }
 
-int rt_route_origin(struct rt *r, const struct ip_prefix *network, struct ns_route *out)
+/* What ours beside it looks like. */
+static void make_ours(const struct origin *o, struct ns_route *out)
 {
-	struct origin_walk w = {.network = network, .out = out};
-	struct ip_addr host;
-	int rc;
+	const struct ip_prefix *network = &o->asked->network;
 
-	if (ip_prefix_first_host(network, &host) < 0)
-		host = network->addr;
-	rc = kernel_table(r, &host, &w.table);
-	if (rc < 0)
-		return rc;
-	rc = -NLE_DUMP_INTR;
-	for (int i = 0; i < RT_TRIES && interrupted(rc); i++) {
-		struct route_dump d = {.fn = take_origin, .ctx = &w};
-
-		w.found = false;
-		rc = dump_once(r, &d);
-	}
-	if (rc < 0 || !w.found)
-		return rc < 0 ? rt_errno(rc) : -ENETUNREACH;
+	*out = o->best;
 	/* A wider route does not compete with ours; one for the same network does, and IPv6 goes by the
 	 * metric alone. */
 	if (ip_prefix_cmp(&out->network, network))
@@ -284,7 +298,50 @@ int rt_route_origin(struct rt *r, const struct ip_prefix *network, struct ns_rou
 		out->metric--;
 	out->network = *network;
 	out->mtu = 0;
-	return 0;
+}
+
+/* RTM_F_FIB_MATCH (linux/rtnetlink.h, 4.13): the entry itself instead of what it resolves to. */
+static bool table_of(struct rt *r, const struct ip_prefix *network, uint32_t *table)
+{
+	struct fib_answer answer;
+	struct ip_addr host;
+
+	if (ip_prefix_first_host(network, &host) < 0)
+		host = network->addr;
+	if (ask_fib(r, &host, RTM_F_LOOKUP_TABLE | RTM_F_FIB_MATCH, &answer) < 0)
+		return false;
+	*table = answer.table;
+	return true;
+}
+
+int rt_route_origins(struct rt *r, const struct rt_host *host, struct rt_origin *v, size_t n,
+		     struct arena *arena)
+{
+	struct origin_walk w = {.host = host, .v = arena_calloc(arena, n, sizeof(*w.v))};
+	int rc = -NLE_DUMP_INTR;
+
+	if (!w.v)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		memset(&v[i].route, 0, sizeof(v[i].route));
+		w.v[w.n].asked = &v[i];
+		w.v[w.n].place = i;
+		w.n += table_of(r, &v[i].network, &w.v[w.n].table);
+	}
+	if (!w.n)
+		return 0;
+	qsort(w.v, w.n, sizeof(*w.v), cmp_origin);
+	for (int i = 0; i < RT_TRIES && rt_interrupted(rc); i++) {
+		struct route_dump d = {.fn = take_origin, .ctx = &w};
+
+		for (size_t k = 0; k < w.n; k++)
+			w.v[k].found = false;
+		rc = dump_once(r, &d);
+	}
+	for (size_t i = 0; i < w.n && rc >= 0; i++)
+		if (w.v[i].found)
+			make_ours(&w.v[i], &v[w.v[i].place].route);
+	return rc < 0 ? rt_errno(rc) : 0;
 }
 
 static struct nl_addr *build_addr(const struct ip_addr *a, int prefix_len)
