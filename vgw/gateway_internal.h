@@ -21,7 +21,9 @@ enum { GATEWAY_DRIFT = 32, GATEWAY_OBJECT = 64 };
 struct gateway_dispute {
 	char object[GATEWAY_OBJECT]; /* "link wg0", "table inet vgw_agent" */
 	struct fight fight;
-	bool out_of_range; /* the device does not take the value */
+	/* A link that did not take an MTU, and how it was then: the same is not tried again. */
+	uint32_t refused_mtu; /* bytes; 0: none */
+	struct rt_link refused_by;
 };
 
 struct gateway {
@@ -131,6 +133,10 @@ int gateway_tunnels_open(struct gateway *g, struct vgw_err *err);
 void gateway_tunnels_close(struct gateway *g);
 /* The prober gets the tunnels as the last look at the host shows them. */
 void gateway_tunnels_sync(struct gateway *g);
+/* The kernel has answered RC to LINK's new MTU. True when the link is remembered not to take it. */
+bool gateway_tunnels_answer(struct gateway *g, const struct rt_link *link, uint32_t mtu, int rc);
+/* A spec is to be carried out: every link is worth another try. */
+void gateway_tunnels_forget(struct gateway *g);
 /* One tunnel's row of the status. */
 void gateway_tunnels_fill(struct gateway *g, const struct spec_tunnel *t, struct status_tunnel *out);
 

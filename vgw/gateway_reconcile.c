@@ -12,9 +12,9 @@
 
 #define TABLE_OBJECT "table inet " NFT_TABLE_NAME
 
-/* A table of more elements than this is not read back whole after a change of our own, but a while later. */
 /* A plan that does not become empty is tried so often in a row, then seldom: nothing must turn for ever. */
 enum { UNSETTLED_QUICK = 5, UNSETTLED_LATER_MS = 30000 };
+/* A table of more elements than this is not read back whole after a change of our own, but a while later. */
 enum { READ_BACK_ELEMENTS = 5000, READ_BACK_LATER_MS = 5000 };
 
 void gateway_link_object(const char *name, char out[GATEWAY_OBJECT])
@@ -264,8 +264,9 @@ static size_t count_elements(const struct nft_table *t)
 static void log_result(struct turn *t, const struct plan_op *op, const struct apply_result *result,
 		       bool *said)
 {
-	char object[GATEWAY_OBJECT];
-	struct gateway_dispute *d;
+	bool refused = op->kind == PLAN_LINK &&
+		       gateway_tunnels_answer(t->g, rt_host_link(&t->view.rt, op->link.name), op->link.mtu,
+					      result->rc);
 
 	if (!result->rc)
 		log_info("plan: %s", op->line);
@@ -273,14 +274,9 @@ static void log_result(struct turn *t, const struct plan_op *op, const struct ap
 		log_error("plan: %s: failed: %s (%s)", op->line, result->err.text, result->err.where);
 	/* The lines of one transaction fail as one. */
 	*said |= op->kind == PLAN_NFT && result->rc;
-	if (result->rc && !t->err.reason[0])
+	/* A tunnel that cannot have its MTU is the tunnel's fault, not the host's. */
+	if (result->rc && !refused && !t->err.reason[0])
 		t->err = result->err;
-	if (op->kind != PLAN_LINK)
-		return;
-	gateway_link_object(op->link.name, object);
-	d = gateway_dispute(t->g, object);
-	if (d)
-		d->out_of_range = result->rc == -EINVAL;
 }
 
 /* The operations that are not to wait, as a plan of its own. */

@@ -91,6 +91,7 @@ static int put_in_force(struct gateway *g, struct candidate *c, const char *text
 	g->spec = c->spec;
 	g->table_dirty = true;
 	g->in_sync = false; /* that was the old one's */
+	gateway_tunnels_forget(g);
 	rc = gateway_reconcile(g, lines);
 	/* An operation of its own that failed (a link, a route) is reported and tried again; the table is all
 	 * or nothing. */
@@ -257,6 +258,7 @@ int gateway_put(struct gateway *g, const char *text, size_t len, bool dry_run, u
 		   !strcmp(g->spec->cluster, c.spec->cluster) && !ev_is_active(&g->confirm)) {
 		/* The accepted one once more, perhaps written otherwise: an occasion to look. */
 		g->is_refused = false;
+		gateway_tunnels_forget(g);
 		if (gateway_reconcile(g, lines) < 0 && !g->in_sync) {
 			*err = g->apply_err;
 			rc = -EIO;
@@ -290,10 +292,9 @@ int gateway_delete(struct gateway *g, struct buf *lines, struct vgw_err *err)
 	memset(&g->apply_err, 0, sizeof(g->apply_err));
 	g->in_sync = false;
 	/* Disputes are forgotten, but not how often something was put back: that is a counter. */
-	for (size_t i = 0; i < g->n_disputes; i++) {
+	for (size_t i = 0; i < g->n_disputes; i++)
 		g->disputes[i].fight = (struct fight){.repairs = g->disputes[i].fight.repairs};
-		g->disputes[i].out_of_range = false;
-	}
+	gateway_tunnels_forget(g);
 	store_record_free(&g->record);
 	rc2 = store_clear(&g->store, err);
 	gateway_touch(g);

@@ -37,10 +37,69 @@ static bool on_measured(void *ctx, const struct spec_tunnel *t, struct wanted_tu
 	return true;
 }
 
+static struct gateway_dispute *find_dispute(const struct gateway *g, const char *object)
+{
+	for (size_t i = 0; i < g->n_disputes; i++)
+		if (!strcmp(g->disputes[i].object, object))
+			return &g->disputes[i];
+	return NULL;
+}
+
+/* For host.h. A link that has changed since, or one below it, may take what it did not. */
+static uint32_t on_refused(void *ctx, const struct rt_link *link)
+{
+	const struct gateway_dispute *d;
+	char object[GATEWAY_OBJECT];
+
+	gateway_link_object(link->name, object);
+	d = find_dispute(ctx, object);
+	return d && !memcmp(&d->refused_by, link, sizeof(*link)) ? d->refused_mtu : 0;
+}
+
+/* What was recorded as set is not: what the link has is what we left there, or not ours at all. */
+static void record_refusal(struct gateway *g, const struct rt_link *link)
+{
+	for (size_t i = 0; i < g->record.n_links; i++) {
+		struct plan_was_link *was = &g->record.links[i];
+
+		if (strcmp(was->name, link->name))
+			continue;
+		was->set = link->mtu;
+		if (was->original == link->mtu)
+			store_drop_link(&g->record, link->name);
+		store_write_record(&g->store, &g->record, NULL);
+		return;
+	}
+}
+
+bool gateway_tunnels_answer(struct gateway *g, const struct rt_link *link, uint32_t mtu, int rc)
+{
+	struct gateway_dispute *d;
+	char object[GATEWAY_OBJECT];
+
+	if (!link || rc != -EINVAL)
+		return false;
+	gateway_link_object(link->name, object);
+	d = gateway_dispute(g, object);
+	if (!d)
+		return false;
+	d->refused_mtu = mtu;
+	memcpy(&d->refused_by, link, sizeof(*link));
+	record_refusal(g, link);
+	return true;
+}
+
+void gateway_tunnels_forget(struct gateway *g)
+{
+	for (size_t i = 0; i < g->n_disputes; i++)
+		g->disputes[i].refused_mtu = 0;
+}
+
 int gateway_tunnels_open(struct gateway *g, struct vgw_err *err)
 {
 	g->host.measured = on_measured;
-	g->host.measured_ctx = g;
+	g->host.refused = on_refused;
+	g->host.tunnels_ctx = g;
 	g->prober = prober_new(g->loop, g->config->probe_port, on_prober, g);
 	return g->prober ? 0 : vgw_err_set(err, -ENOMEM, "OutOfMemory", "probes", "no memory");
 }
@@ -49,19 +108,6 @@ void gateway_tunnels_close(struct gateway *g)
 {
 	prober_free(g->prober);
 	g->prober = NULL;
-}
-
-/* What the tunnel is to have, all that share its interface or network considered. */
-static uint32_t wanted_of(const struct gateway *g, const struct spec_tunnel *t)
-{
-	for (size_t i = 0; i < g->wanted.n_clamps; i++) {
-		const struct ns_clamp *c = &g->wanted.clamps[i];
-
-		if (t->interface[0] ? !strcmp(c->interface, t->interface)
-				    : !ip_prefix_cmp(&c->network, &t->peer_network))
-			return c->mtu;
-	}
-	return t->mtu ? t->mtu : t->max_mtu;
 }
 
 /* The MTU of our own route to the tunnel's network; 0 without one. */
@@ -99,12 +145,25 @@ static bool is_alone(const struct spec *s, const struct spec_tunnel *t)
 	return true;
 }
 
+/* The largest MTU that may ever be in force. */
+static uint32_t limit_of(const struct gateway *g, const struct spec_tunnel *t, const struct rt_link *link)
+{
+	uint32_t limit = t->mtu ? t->mtu : t->max_mtu;
+	struct wanted_mtu mtu;
+
+	wanted_tunnel_mtu(g->spec, &g->view.facts, (size_t)(t - g->spec->tunnels), &mtu);
+	if (mtu.maximum && limit > mtu.maximum)
+		limit = mtu.maximum;
+	/* What cannot be set leaves the link as it is, and that is measured. */
+	return mtu.out_of_range && link && link->mtu > limit ? link->mtu : limit;
+}
+
 static void describe(const struct gateway *g, const struct spec_tunnel *t, struct prober_tunnel *out)
 {
 	const struct rt_link *link = rt_host_link(&g->view.rt, t->interface);
 
 	*out = (struct prober_tunnel){.name = t->name, .peer = t->peer_address, .network = t->peer_network};
-	out->limit = t->mtu ? t->mtu : t->max_mtu;
+	out->limit = limit_of(g, t, link);
 	out->may_raise = !t->mtu && t->interface[0] && t->peer_network.addr.family && is_alone(g->spec, t);
 	if (!t->interface[0]) {
 		out->link = route_wanted(g, t) ? PROBER_READY : PROBER_NO_ROUTE;
@@ -218,22 +277,26 @@ static void fill_measured(const struct gateway *g, struct status_tunnel *out)
 static void fill_mtu_state(const struct gateway *g, const struct spec_tunnel *t, struct status_tunnel *out)
 {
 	char object[GATEWAY_OBJECT];
-	const struct gateway_dispute *d = NULL;
+	const struct gateway_dispute *d;
+	struct wanted_mtu mtu;
+
+	wanted_tunnel_mtu(g->spec, &g->view.facts, (size_t)(t - g->spec->tunnels), &mtu);
+	out->wanted = mtu.asked;
+	out->minimum = mtu.minimum;
+	out->maximum = mtu.maximum;
 
 	if (t->interface[0])
 		gateway_link_object(t->interface, object);
 	else
 		gateway_route_object(&t->peer_network, object);
-	for (size_t i = 0; i < g->n_disputes; i++)
-		if (!strcmp(g->disputes[i].object, object))
-			d = &g->disputes[i];
+	d = find_dispute(g, object);
 	out->repairs = d ? d->fight.repairs : 0;
 	if (d && d->fight.contested)
 		out->mtu_state = MTU_CONTESTED;
-	else if (out->actual == out->wanted)
-		out->mtu_state = MTU_IN_SYNC;
+	else if (mtu.out_of_range)
+		out->mtu_state = MTU_OUT_OF_RANGE;
 	else
-		out->mtu_state = d && d->out_of_range ? MTU_OUT_OF_RANGE : MTU_PENDING;
+		out->mtu_state = out->actual == out->wanted ? MTU_IN_SYNC : MTU_PENDING;
 }
 
 /* The smallest of what is known: the MTU in force, the path's, and the path's back. */
@@ -257,7 +320,6 @@ void gateway_tunnels_fill(struct gateway *g, const struct spec_tunnel *t, struct
 	out->interface = t->interface;
 	out->peer_cloudspace = t->peer_cloudspace;
 	out->peer_address = t->peer_address;
-	out->wanted = wanted_of(g, t);
 	if (t->interface[0]) {
 		fill_by_interface(g, t, out);
 	} else {

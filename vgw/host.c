@@ -194,8 +194,19 @@ static uint32_t mtu_left(const struct spec_tunnel *t, const struct plan_recorded
 	return 0;
 }
 
-static int find_measured(const struct host *h, const struct spec *spec, const struct plan_recorded *record,
-			 struct host_view *v)
+static void find_bounds(const struct host *h, const struct rt_link *link, struct wanted_tunnel *out)
+{
+	if (!link)
+		return;
+	out->link_mtu = link->mtu;
+	out->min_mtu = link->min_mtu;
+	out->max_mtu = link->max_mtu;
+	out->ipv6 = link->ipv6;
+	out->refused = h->refused ? h->refused(h->tunnels_ctx, link) : 0;
+}
+
+static int find_tunnels(const struct host *h, const struct spec *spec, const struct plan_recorded *record,
+			struct host_view *v)
 {
 	struct wanted_tunnel *out = arena_calloc(v->arena, spec->n_tunnels, sizeof(*out));
 
@@ -204,12 +215,14 @@ static int find_measured(const struct host *h, const struct spec *spec, const st
 	for (size_t i = 0; i < spec->n_tunnels; i++) {
 		const struct spec_tunnel *t = &spec->tunnels[i];
 
+		find_bounds(h, rt_host_link(&v->rt, t->interface), &out[i]);
 		if (t->mtu)
 			continue;
-		if (!h->measured || !h->measured(h->measured_ctx, t, &out[i]) || !out[i].mtu)
+		if (!h->measured || !h->measured(h->tunnels_ctx, t, &out[i]) || !out[i].mtu)
 			out[i].mtu = mtu_left(t, record, v);
 	}
 	v->facts.tunnels = out;
+	v->facts.n_tunnels = spec->n_tunnels;
 	return 0;
 }
 
@@ -353,7 +366,7 @@ int host_look(struct host *h, const struct spec *spec, const struct plan_recorde
 	if (!rc)
 		rc = find_connected(out);
 	if (!rc && spec)
-		rc = find_measured(h, spec, record, out);
+		rc = find_tunnels(h, spec, record, out);
 	if (!rc && spec)
 		rc = find_origins(h, spec, out);
 	if (!rc)

@@ -14,13 +14,17 @@
 /* What is measured of one tunnel of the spec; false when nothing is. */
 typedef bool host_measured_fn(void *ctx, const struct spec_tunnel *tunnel, struct wanted_tunnel *out);
 
+/* The MTU that the kernel has refused to this very link, as it is now; 0: none. */
+typedef uint32_t host_refused_fn(void *ctx, const struct rt_link *link);
+
 struct host {
 	struct nft *nft;
 	struct rt *rt;
 	struct nft_features features;
 	const struct config *config;
 	host_measured_fn *measured; /* NULL: nobody measures */
-	void *measured_ctx;
+	host_refused_fn *refused;   /* NULL: nothing is remembered */
+	void *tunnels_ctx;	    /* of both */
 };
 
 /* One look at the host, all in one arena. */

@@ -121,6 +121,7 @@ static void take_address(struct nl_object *object, void *ctx)
 	if (w->out->n_addresses == w->cap || !name || rt_to_addr(local, &a->address) < 0)
 		return;
 	memcpy(a->interface, name, NS_IFNAME);
+	rt_mark_ipv6(w->out, rtnl_addr_get_ifindex(addr), &a->address);
 	a->len = (uint8_t)rtnl_addr_get_prefixlen(addr);
 	w->out->n_addresses++;
 }

@@ -24,6 +24,7 @@ struct rt_link {
 	int lower;	   /* index of the device below, whose MTU bounds this one's; 0: none does */
 	uint32_t headroom; /* what this one's headers take of that, bytes */
 	bool up, loopback;
+	bool ipv6; /* an address or a route of IPv6 is there, other than the link-local ones */
 };
 
 struct rt_address {

@@ -20,6 +20,8 @@ int rt_errno(int nlerr);
 /* ERR from libnl's error; returns -errno. */
 int rt_fail(struct vgw_err *err, int nlerr, const char *where, const char *what);
 int rt_to_addr(struct nl_addr *a, struct ip_addr *out);
+/* ADDRESS is used by the link of that index: IPv6 that is not link-local or multicast is marked. */
+void rt_mark_ipv6(struct rt_host *h, int index, const struct ip_addr *address);
 /* Whether a dump is to be made again: something changed meanwhile. */
 bool rt_interrupted(int nlerr);
 /* The socket's callbacks with FN for each message; NULL when memory is out. To be given back (nl_cb_put). */

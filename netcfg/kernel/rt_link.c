@@ -16,6 +16,7 @@
 
 #include "netcfg/kernel/rt_internal.h"
 
+enum { IP_PACKET_MAX = 65535 }; /* no MTU above it means anything: RFC 791 */
 /* Outer IPv4 or IPv6, UDP, VXLAN and the inner Ethernet header: vxlan_headroom() of the kernel. */
 enum { VXLAN_COST_V4 = 20 + 8 + 8 + 14, VXLAN_COST_V6 = 40 + 8 + 8 + 14, ETHERNET = 14 };
 
@@ -117,6 +118,8 @@ static int take_link(struct nl_msg *msg, void *ctx)
 	l->mtu = get_u32(attrs[IFLA_MTU]);
 	l->min_mtu = get_u32(attrs[IFLA_MIN_MTU]);
 	l->max_mtu = get_u32(attrs[IFLA_MAX_MTU]);
+	if (l->max_mtu > IP_PACKET_MAX)
+		l->max_mtu = IP_PACKET_MAX;
 	l->up = info->ifi_flags & IFF_UP;
 	l->loopback = info->ifi_flags & IFF_LOOPBACK;
 	take_lower(attrs, l);
@@ -177,6 +180,16 @@ int rt_observe_links(struct rt *r, struct arena *arena, struct rt_host *out, str
 		return rt_fail(err, rc, "links", "cannot list the links");
 	bound_by_lower(out);
 	return 0;
+}
+
+void rt_mark_ipv6(struct rt_host *h, int index, const struct ip_addr *address)
+{
+	bool local = address->bytes[0] == 0xfe && (address->bytes[1] & 0xc0) == 0x80;
+
+	if (address->family != IP_V6 || local || address->bytes[0] == 0xff)
+		return;
+	for (size_t i = 0; i < h->n_links; i++)
+		h->links[i].ipv6 |= h->links[i].index == index;
 }
 
 int rt_link_set_mtu(struct rt *r, const char *name, uint32_t mtu, struct vgw_err *err)

@@ -129,6 +129,7 @@ static int take_route(struct rtnl_route *route, void *ctx)
 		return 0;
 	if (rtnl_route_get_protocol(route) == RT_PROTOCOL_VGW)
 		return take_own(w, &r);
+	rt_mark_ipv6(w->out, rtnl_route_nh_get_ifindex(rtnl_route_nexthop_n(route, 0)), &r.network.addr);
 	if (r.network.len || r.table != RT_TABLE_MAIN)
 		return 0;
 	better = !w->out->default_if[0] || r.network.addr.family < w->best_family ||

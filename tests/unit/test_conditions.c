@@ -385,6 +385,45 @@ static void transitions(void **state)
 	fixture_free(&x);
 }
 
+/* What the operator reads: the numbers. */
+static void out_of_range(void **state)
+{
+	static const struct {
+		uint32_t wanted, minimum, maximum;
+		const char *message;
+	} cases[] = {
+		{9000, 68, 1450,
+		 "tunnel mgmt: an MTU of 9000 is wanted, its device takes at most 1450; 1420 is in force"},
+		{600, 700, 0,
+		 "tunnel mgmt: an MTU of 600 is wanted, its device takes at least 700; 1420 is in force"},
+		{1200, 1280, 1450,
+		 "tunnel mgmt: an MTU of 1200 is wanted, IPv6 on it needs at least 1280; 1420 is in force"},
+		{9000, 68, 0, "tunnel mgmt: its device refuses an MTU of 9000; 1420 is in force"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct status_fixture x;
+		struct buf text = {0};
+		char bounds[64];
+
+		fixture_changed(&x, MTU_IS_OUT_OF_RANGE);
+		x.tunnels[0].wanted = cases[i].wanted;
+		x.tunnels[0].actual = 1420;
+		x.tunnels[0].minimum = cases[i].minimum;
+		x.tunnels[0].maximum = cases[i].maximum;
+		status_judge(&x.s, x.before);
+		assert_string_equal(x.s.conditions[CONDITION_TUNNEL_MTU_READY].message, cases[i].message);
+		status_render(&x.s, false, &text);
+		snprintf(bounds, sizeof(bounds),
+			 cases[i].maximum ? "\"minimum\":%u,\"maximum\":%u," : "\"minimum\":%u,\"repairs\"",
+			 cases[i].minimum, cases[i].maximum);
+		assert_non_null(strstr(buf_str(&text), bounds));
+		buf_free(&text);
+		fixture_free(&x);
+	}
+}
+
 static void substance_of(struct status_fixture *x, struct buf *out)
 {
 	cJSON *root;
@@ -424,6 +463,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_outcomes),
 		cmocka_unit_test(transitions),
+		cmocka_unit_test(out_of_range),
 		cmocka_unit_test(substance),
 	};
 

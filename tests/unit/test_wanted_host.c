@@ -204,7 +204,10 @@ static void tunnels_by_interface(void **state)
 /* auto follows the measurement, between what every link must carry and maxMTU. */
 static void measured_tunnels(void **state)
 {
-	struct wanted_tunnel measured[4] = {{.mtu = 1328}, {.mtu = 1500}, {.mtu = 400}, {.mtu = 1300}};
+	struct wanted_tunnel measured[4] = {{.mtu = 1328, .link_mtu = 1420},
+					    {.mtu = 1500, .link_mtu = 1420},
+					    {.mtu = 400, .link_mtu = 1420},
+					    {.mtu = 1300, .link_mtu = 1420}};
 	struct wanted_fixture x;
 
 	(void)state;
@@ -213,23 +216,26 @@ static void measured_tunnels(void **state)
 				 "{'name':'c','interface':'wg2','mtu':'auto'},"
 				 "{'name':'d','interface':'wg3','mtu':1380}"));
 	x.host.tunnels = measured;
+	x.host.n_tunnels = 4;
 	wanted_finish(&x);
 	assert_tunnels(&x, "link wg0 1328; link wg1 1400; link wg2 576; link wg3 1380; "
-			   "clamp wg0 1328; clamp wg1 1400; clamp wg2 576; clamp wg3 1380; ");
+			   "clamp wg0 1328; clamp wg1 1400; clamp wg2 400; clamp wg3 1380; ");
 	wanted_free(&x);
 	wanted_start(&x, DUAL(",'tunnels':[{'name':'a','interface':'wg0','mtu':'auto'},"
 			      "{'name':'b','interface':'wg1','maxMTU':1200}]"));
 	measured[0].mtu = measured[1].mtu = 1000;
 	x.host.tunnels = measured;
+	x.host.n_tunnels = 2;
 	wanted_finish(&x);
-	assert_tunnels(&x, "link wg0 1280; link wg1 1200; clamp wg0 1280; clamp wg1 1200; ");
+	/* The first is held at what IPv6 needs; a maxMTU below that leaves nothing to choose. */
+	assert_tunnels(&x, "link wg0 1280; link wg1 1420; clamp wg0 1000; clamp wg1 1000; ");
 	wanted_free(&x);
 }
 
 /* Raised for a search: an own route holds what is in use. Without one to hold it the link stays. */
 static void raised_tunnel(void **state)
 {
-	struct wanted_tunnel measured = {.mtu = 1328, .raised = 1400};
+	struct wanted_tunnel measured = {.mtu = 1328, .raised = 1400, .link_mtu = 1328};
 	struct wanted_fixture x;
 	struct ns_route *o;
 
@@ -237,6 +243,7 @@ static void raised_tunnel(void **state)
 	wanted_start(&x, TUNNELS("{'name':'a','interface':'wg0','mtu':'auto'," PEER_NETWORK(
 				 "192.168.10.0/24") "}"));
 	x.host.tunnels = &measured;
+	x.host.n_tunnels = 1;
 	wanted_finish(&x);
 	assert_tunnels(&x, "link wg0 1328; clamp wg0 1328; ");
 	o = origins_of(&x);
@@ -247,6 +254,133 @@ static void raised_tunnel(void **state)
 	wanted_finish(&x);
 	assert_tunnels(&x, "link wg0 1400; route 192.168.10.0/24 1328 dev wg0 via 10.0.0.1; "
 			   "clamp wg0 1328; ");
+	/* No higher than the device goes. */
+	measured.max_mtu = 1360;
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1360; route 192.168.10.0/24 1328 dev wg0 via 10.0.0.1; "
+			   "clamp wg0 1328; ");
+	measured.max_mtu = 1328;
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1328; clamp wg0 1328; ");
+	wanted_free(&x);
+}
+
+/* One tunnel's MTU and its bounds: what is set, what TCP is kept to, and whether that is what was asked for.
+ */
+struct bounds_case {
+	const char *mtu;
+	struct wanted_tunnel facts;
+	uint32_t asked, set, minimum, maximum;
+	bool out_of_range;
+	const char *peer; /* NULL: IPv4 */
+};
+
+static void bounds(void **state)
+{
+	static const struct bounds_case cases[] = {
+		/* Not there: nothing is known of it. */
+		{"9000", {.link_mtu = 0}, 9000, 9000, 0, 0, false, NULL},
+		{"9000", {.link_mtu = 1420}, 9000, 9000, 0, 0, false, NULL},
+		/* A number that the device does not take leaves it as it is. */
+		{"9000",
+		 {.link_mtu = 1420, .min_mtu = 68, .max_mtu = 1450},
+		 9000,
+		 1420,
+		 68,
+		 1450,
+		 true,
+		 NULL},
+		{"1450",
+		 {.link_mtu = 1420, .min_mtu = 68, .max_mtu = 1450},
+		 1450,
+		 1450,
+		 68,
+		 1450,
+		 false,
+		 NULL},
+		{"600", {.link_mtu = 1420, .min_mtu = 700}, 600, 1420, 700, 0, true, NULL},
+		/* What it has already it may keep, though the device below got smaller. */
+		{"1420", {.link_mtu = 1420, .max_mtu = 1400}, 1420, 1420, 0, 1400, false, NULL},
+		/* Refused once, without a bound that says why. */
+		{"9000", {.link_mtu = 1420, .refused = 9000}, 9000, 1420, 0, 0, true, NULL},
+		{"8000", {.link_mtu = 1420, .refused = 9000}, 8000, 8000, 0, 0, false, NULL},
+		{"9000", {.link_mtu = 9000, .refused = 9000}, 9000, 9000, 0, 0, false, NULL},
+		/* IPv6: by what uses the interface, or by the peer's network. */
+		{"1200", {.link_mtu = 1420, .min_mtu = 68}, 1200, 1200, 68, 0, false, NULL},
+		{"1200", {.link_mtu = 1420, .min_mtu = 68, .ipv6 = true}, 1200, 1420, 1280, 0, true, NULL},
+		{"1279", {.link_mtu = 1420}, 1279, 1420, 1280, 0, true, "fd00:10::/64"},
+		{"1200", {.link_mtu = 1200}, 1200, 1200, 1280, 0, true, "fd00:10::/64"},
+		{"1280", {.link_mtu = 1420, .ipv6 = true}, 1280, 1280, 1280, 0, false, NULL},
+		/* auto: the nearest. No more than the device takes is no fault, less than it must is one. */
+		{"'auto'",
+		 {.mtu = 1350, .link_mtu = 1420, .max_mtu = 1390},
+		 1350,
+		 1350,
+		 576,
+		 1390,
+		 false,
+		 NULL},
+		{"'auto'", {.link_mtu = 1380, .max_mtu = 1390}, 1390, 1390, 576, 1390, false, NULL},
+		{"'auto'", {.mtu = 1250, .link_mtu = 1420}, 1250, 1250, 576, 0, false, NULL},
+		{"'auto'", {.mtu = 1250, .link_mtu = 1420, .ipv6 = true}, 1250, 1280, 1280, 0, true, NULL},
+		{"'auto'",
+		 {.mtu = 1250, .link_mtu = 1200, .ipv6 = true, .max_mtu = 1270},
+		 1250,
+		 1200,
+		 1280,
+		 1270,
+		 true,
+		 NULL},
+		{"'auto'", {.mtu = 1350, .link_mtu = 1420, .refused = 1350}, 1350, 1420, 576, 0, true, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct bounds_case *c = &cases[i];
+		struct wanted_fixture x;
+		struct wanted_mtu mtu;
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 TUNNELS("{'name':'a','interface':'wg0','mtu':%s," PEER_NETWORK("%s") "}"), c->mtu,
+			 c->peer ? c->peer : "192.168.10.0/24");
+		wanted_start(&x, text);
+		x.host.tunnels = &c->facts;
+		x.host.n_tunnels = 1;
+		wanted_tunnel_mtu(x.spec, &x.host, 0, &mtu);
+		if (mtu.asked != c->asked || mtu.set != c->set || mtu.minimum != c->minimum ||
+		    mtu.maximum != c->maximum || mtu.out_of_range != c->out_of_range)
+			fail_msg("case %zu: asked %u set %u of %u to %u, out of range %d", i, mtu.asked,
+				 mtu.set, mtu.minimum, mtu.maximum, mtu.out_of_range);
+		wanted_finish(&x);
+		assert_int_equal(x.state.links[0].mtu, c->set);
+		assert_int_equal(x.state.clamps[0].mtu, c->asked < c->set ? c->asked : c->set);
+		wanted_free(&x);
+	}
+}
+
+/* Those that share an interface share its bounds; a route of ours is held at what IPv6 needs. */
+static void shared_bounds(void **state)
+{
+	struct wanted_tunnel facts[2] = {{.link_mtu = 1420}, {.link_mtu = 1420}};
+	struct wanted_fixture x;
+	struct ns_route *o;
+
+	(void)state;
+	wanted_start(&x, TUNNELS("{'name':'a','interface':'wg0','mtu':1200," PEER_NETWORK(
+				 "192.168.10.0/24") "},"
+						    "{'name':'b','interface':'wg0','mtu':1300," PEER_NETWORK(
+							    "fd00:10::/64") "}"));
+	x.host.tunnels = facts;
+	x.host.n_tunnels = 2;
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1420; clamp wg0 1200; ");
+	wanted_free(&x);
+	wanted_start(&x, TUNNELS(TUNNEL_TO("a", "fd00:10::/64", "1200")));
+	o = origins_of(&x);
+	lead(&o[0], "fd00:10::/64", "eth0", "2001:db8::1");
+	wanted_finish(&x);
+	assert_tunnels(&x, "route fd00:10::/64 1280 dev eth0 via 2001:db8::1; clamp fd00:10::/64 1200; ");
 	wanted_free(&x);
 }
 
@@ -353,6 +487,8 @@ int main(void)
 		cmocka_unit_test(tunnels_by_interface),
 		cmocka_unit_test(measured_tunnels),
 		cmocka_unit_test(raised_tunnel),
+		cmocka_unit_test(bounds),
+		cmocka_unit_test(shared_bounds),
 		cmocka_unit_test(tunnels_by_route),
 		cmocka_unit_test(sysctls),
 		cmocka_unit_test(management),

@@ -104,6 +104,24 @@ static void judge_control_plane(struct status *s)
 		judge(s, t, STATUS_FALSE, "NoHealthyBackend", "0 of %zu backends are up", f->n_backends);
 }
 
+enum { IPV6_MINIMUM = 1280 }; /* RFC 8200 5 */
+
+static void judge_out_of_range(struct status *s, const struct status_tunnel *x)
+{
+	const enum status_condition_type t = CONDITION_TUNNEL_MTU_READY;
+	bool low = x->wanted < x->minimum, high = x->maximum && x->wanted > x->maximum;
+	const char *who = low && x->minimum == IPV6_MINIMUM ? "IPv6 on it needs" : "its device takes";
+
+	if (low || high)
+		judge(s, t, STATUS_FALSE, "OutOfRange",
+		      "tunnel %s: an MTU of %u is wanted, %s at %s %u; %u is in force", x->name, x->wanted,
+		      who, low ? "least" : "most", low ? x->minimum : x->maximum, x->actual);
+	else
+		judge(s, t, STATUS_FALSE, "OutOfRange",
+		      "tunnel %s: its device refuses an MTU of %u; %u is in force", x->name, x->wanted,
+		      x->actual);
+}
+
 static void judge_tunnels(struct status *s)
 {
 	const enum status_condition_type t = CONDITION_TUNNEL_MTU_READY;
@@ -128,8 +146,7 @@ static void judge_tunnels(struct status *s)
 			      "tunnel %s: someone keeps setting its MTU to %u", x->name, x->actual);
 			return;
 		case MTU_OUT_OF_RANGE:
-			judge(s, t, STATUS_FALSE, "OutOfRange",
-			      "tunnel %s: its device does not take an MTU of %u", x->name, x->wanted);
+			judge_out_of_range(s, x);
 			return;
 		}
 	}

@@ -184,6 +184,8 @@ static void put_tunnel(struct buf *b, const struct status_tunnel *t, bool substa
 	put_mtu(b, "wanted", t->wanted);
 	put_mtu(b, "actual", t->actual);
 	put_mtu(b, "original", t->original);
+	put_mtu(b, "minimum", t->minimum);
+	put_mtu(b, "maximum", t->maximum);
 	if (!substance)
 		json_put_int(b, "repairs", (int64_t)t->repairs);
 	buf_puts(b, "}");

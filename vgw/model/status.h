@@ -64,6 +64,7 @@ struct status_tunnel {
 	enum status_tunnel_state state;
 	enum status_mtu_state mtu_state;
 	uint32_t wanted, actual, original; /* bytes; 0: not known */
+	uint32_t minimum, maximum;	   /* what it can be, bytes; 0: no bound is known */
 	uint64_t repairs;
 	uint32_t max_pod_mtu; /* 0: not known */
 	const char *peer_cloudspace;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "vgw/model/wanted.h"
+#include "vgw/model/wanted_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,18 +8,7 @@
 #include "vgw/model/prospects.h"
 #include "vgw/model/slots.h"
 
-enum { MTU_FLOOR_V4 = 576, MTU_FLOOR_V6 = 1280 };
-
-struct maker {
-	const struct spec *spec;
-	const struct wanted_host *host;
-	const struct wanted_verdict *const *verdicts;
-	struct arena *arena;
-	struct netstate *out;
-	bool failed;
-};
-
-static void *make_array(struct maker *m, size_t n, size_t size)
+void *wanted_array(struct wanted_maker *m, size_t n, size_t size)
 {
 	void *p = arena_calloc(m->arena, n, size);
 
@@ -28,25 +17,12 @@ static void *make_array(struct maker *m, size_t n, size_t size)
 	return p;
 }
 
-static bool uses_ipv6(const struct spec *s)
+bool wanted_uses_ipv6(const struct spec *s)
 {
 	for (size_t i = 0; i < s->private_networks.n; i++)
 		if (s->private_networks.v[i].addr.family == IP_V6)
 			return true;
 	return false;
-}
-
-uint32_t wanted_mtu(const struct spec *spec, size_t tunnel, const struct wanted_tunnel *measured)
-{
-	const struct spec_tunnel *t = &spec->tunnels[tunnel];
-	bool v6 = t->peer_network.addr.family == IP_V6 || uses_ipv6(spec);
-	uint32_t floor = v6 ? MTU_FLOOR_V6 : MTU_FLOOR_V4;
-
-	if (t->mtu || !measured || !measured->mtu || measured->mtu >= t->max_mtu)
-		return t->mtu ? t->mtu : t->max_mtu;
-	if (measured->mtu >= floor)
-		return measured->mtu;
-	return floor < t->max_mtu ? floor : t->max_mtu;
 }
 
 bool wanted_port(const struct spec_frontend *f, const struct wanted_host *host, struct ns_port *out)
@@ -141,7 +117,8 @@ int wanted_service(const struct spec_frontend *f, const struct wanted_host *host
 	return rc;
 }
 
-static void make_service(struct maker *m, const struct spec_frontend *f, const struct wanted_verdict *v)
+static void make_service(struct wanted_maker *m, const struct spec_frontend *f,
+			 const struct wanted_verdict *v)
 {
 	struct ns_port port;
 
@@ -151,16 +128,16 @@ static void make_service(struct maker *m, const struct spec_frontend *f, const s
 		m->failed = true;
 }
 
-static void make_services(struct maker *m)
+static void make_services(struct wanted_maker *m)
 {
-	m->out->services = make_array(m, m->spec->n_frontends, sizeof(*m->out->services));
+	m->out->services = wanted_array(m, m->spec->n_frontends, sizeof(*m->out->services));
 	for (size_t i = 0; i < m->spec->n_frontends && !m->failed; i++)
 		make_service(m, &m->spec->frontends[i], m->verdicts ? m->verdicts[i] : NULL);
 	if (prospects_make(m->spec, m->arena, &m->out->prospects, &m->out->n_prospects) < 0)
 		m->failed = true;
 }
 
-static void add_allowed(struct maker *m, const char *name)
+static void add_allowed(struct wanted_maker *m, const char *name)
 {
 	struct ns_guard *g = &m->out->guard;
 
@@ -172,11 +149,11 @@ static void add_allowed(struct maker *m, const char *name)
 	strncpy(g->allowed[g->n_allowed++], name, NS_IFNAME - 1);
 }
 
-static void make_allowed(struct maker *m)
+static void make_allowed(struct wanted_maker *m)
 {
 	struct ns_guard *g = &m->out->guard;
 
-	g->allowed = make_array(m, m->spec->n_tunnels + m->host->n_trusted + 2, sizeof(*g->allowed));
+	g->allowed = wanted_array(m, m->spec->n_tunnels + m->host->n_trusted + 2, sizeof(*g->allowed));
 	if (!g->allowed)
 		return;
 	add_allowed(m, "lo"); /* this host itself */
@@ -189,11 +166,11 @@ static void make_allowed(struct maker *m)
 			add_allowed(m, m->spec->tunnels[i].interface);
 }
 
-static void make_peers(struct maker *m)
+static void make_peers(struct wanted_maker *m)
 {
 	struct ns_guard *g = &m->out->guard;
 
-	g->peers = make_array(m, 2 * m->spec->n_tunnels, sizeof(*g->peers));
+	g->peers = wanted_array(m, 2 * m->spec->n_tunnels, sizeof(*g->peers));
 	for (size_t i = 0; i < m->spec->n_tunnels && g->peers; i++) {
 		const struct spec_tunnel *t = &m->spec->tunnels[i];
 		const struct ns_route *via = m->host->origins ? &m->host->origins[i] : NULL;
@@ -208,7 +185,7 @@ static void make_peers(struct maker *m)
 	}
 }
 
-static void add_port(struct maker *m, const struct ip_addr *a, uint16_t port, uint8_t protocol)
+static void add_port(struct wanted_maker *m, const struct ip_addr *a, uint16_t port, uint8_t protocol)
 {
 	struct ns_guard *g = &m->out->guard;
 	struct ns_port *p = &g->ports[g->n_ports];
@@ -227,11 +204,11 @@ static void add_port(struct maker *m, const struct ip_addr *a, uint16_t port, ui
 }
 
 /* Frontends of one spec differ from each other: only the few others need to be compared. */
-static void make_ports(struct maker *m)
+static void make_ports(struct wanted_maker *m)
 {
 	struct ns_guard *g = &m->out->guard;
 
-	g->ports = make_array(m, m->spec->n_frontends + m->host->n_control + 2, sizeof(*g->ports));
+	g->ports = wanted_array(m, m->spec->n_frontends + m->host->n_control + 2, sizeof(*g->ports));
 	if (!g->ports)
 		return;
 	for (size_t i = 0; i < m->host->n_control; i++)
@@ -246,11 +223,11 @@ static void make_ports(struct maker *m)
 	}
 }
 
-static void make_shielded(struct maker *m)
+static void make_shielded(struct wanted_maker *m)
 {
 	struct ns_guard *g = &m->out->guard;
 
-	g->shielded = make_array(m, m->spec->private_networks.n + m->spec->n_tunnels, sizeof(*g->shielded));
+	g->shielded = wanted_array(m, m->spec->private_networks.n + m->spec->n_tunnels, sizeof(*g->shielded));
 	if (!g->shielded)
 		return;
 	for (size_t i = 0; i < m->spec->private_networks.n; i++)
@@ -266,7 +243,7 @@ static void make_shielded(struct maker *m)
 	}
 }
 
-static void make_guard(struct maker *m)
+static void make_guard(struct wanted_maker *m)
 {
 	struct ns_guard *g = &m->out->guard;
 	bool gateway = m->spec->role == SPEC_ROLE_GATEWAY;
@@ -276,7 +253,7 @@ static void make_guard(struct maker *m)
 	make_allowed(m);
 	make_peers(m);
 	make_ports(m);
-	g->private_networks = make_array(m, m->spec->private_networks.n, sizeof(*g->private_networks));
+	g->private_networks = wanted_array(m, m->spec->private_networks.n, sizeof(*g->private_networks));
 	if (g->private_networks && m->spec->private_networks.n) {
 		memcpy(g->private_networks, m->spec->private_networks.v,
 		       m->spec->private_networks.n * sizeof(*g->private_networks));
@@ -287,88 +264,7 @@ static void make_guard(struct maker *m)
 	g->cut_egress = gateway && m->spec->cloudspace_private;
 }
 
-/* The MTU of a raised link is for probes: what is in use stays, by a route of our own. */
-static void raise_link(struct maker *m, struct ns_link *link, size_t i, uint32_t mtu)
-{
-	const struct ns_route *origin = m->host->origins ? &m->host->origins[i] : NULL;
-	struct netstate *s = m->out;
-
-	if (!m->host->tunnels || m->host->tunnels[i].raised <= mtu || !origin ||
-	    !origin->network.addr.family || strcmp(origin->interface, link->name))
-		return;
-	link->mtu = m->host->tunnels[i].raised;
-	s->routes[s->n_routes] = *origin;
-	s->routes[s->n_routes++].mtu = mtu;
-}
-
-/* Of two tunnels over one interface or to one network the smaller MTU holds. */
-static void add_link(struct maker *m, size_t index, uint32_t mtu)
-{
-	const struct spec_tunnel *t = &m->spec->tunnels[index];
-	struct netstate *s = m->out;
-
-	for (size_t i = 0; i < s->n_links; i++) {
-		if (strcmp(s->links[i].name, t->interface))
-			continue;
-		if (mtu < s->links[i].mtu) {
-			s->links[i].mtu = mtu;
-			for (size_t j = 0; j < s->n_clamps; j++)
-				if (!strcmp(s->clamps[j].interface, t->interface))
-					s->clamps[j].mtu = mtu;
-		}
-		return;
-	}
-	strncpy(s->links[s->n_links].name, t->interface, NS_IFNAME - 1);
-	s->links[s->n_links].mtu = mtu;
-	raise_link(m, &s->links[s->n_links++], index, mtu);
-	strncpy(s->clamps[s->n_clamps].interface, t->interface, NS_IFNAME - 1);
-	s->clamps[s->n_clamps++].mtu = mtu;
-}
-
-static void add_route(struct maker *m, size_t index, uint32_t mtu)
-{
-	const struct spec_tunnel *t = &m->spec->tunnels[index];
-	const struct ns_route *origin = m->host->origins ? &m->host->origins[index] : NULL;
-	struct netstate *s = m->out;
-
-	for (size_t i = 0; i < s->n_clamps; i++) {
-		if (ip_prefix_cmp(&s->clamps[i].network, &t->peer_network))
-			continue;
-		if (mtu < s->clamps[i].mtu)
-			s->clamps[i].mtu = mtu;
-		for (size_t j = 0; j < s->n_routes; j++)
-			if (!ip_prefix_cmp(&s->routes[j].network, &t->peer_network))
-				s->routes[j].mtu = s->clamps[i].mtu;
-		return;
-	}
-	s->clamps[s->n_clamps].network = t->peer_network;
-	s->clamps[s->n_clamps++].mtu = mtu;
-	if (!origin || !origin->network.addr.family)
-		return;
-	s->routes[s->n_routes] = *origin;
-	s->routes[s->n_routes++].mtu = mtu;
-}
-
-static void make_tunnels(struct maker *m)
-{
-	struct netstate *s = m->out;
-	size_t n = m->spec->n_tunnels;
-
-	s->links = make_array(m, n, sizeof(*s->links));
-	s->routes = make_array(m, n, sizeof(*s->routes));
-	s->clamps = make_array(m, n, sizeof(*s->clamps));
-	for (size_t i = 0; i < n && !m->failed; i++) {
-		const struct spec_tunnel *t = &m->spec->tunnels[i];
-		uint32_t mtu = wanted_mtu(m->spec, i, m->host->tunnels ? &m->host->tunnels[i] : NULL);
-
-		if (t->interface[0])
-			add_link(m, i, mtu);
-		else if (t->peer_network.addr.family)
-			add_route(m, i, mtu);
-	}
-}
-
-static void add_sysctl(struct maker *m, const char *name, const char *value)
+static void add_sysctl(struct wanted_maker *m, const char *name, const char *value)
 {
 	struct ns_sysctl *s = &m->out->sysctls[m->out->n_sysctls++];
 
@@ -376,17 +272,17 @@ static void add_sysctl(struct maker *m, const char *name, const char *value)
 	snprintf(s->value, sizeof(s->value), "%s", value);
 }
 
-static void make_sysctls(struct maker *m)
+static void make_sysctls(struct wanted_maker *m)
 {
 	char name[NS_SYSCTL_NAME];
 
-	m->out->sysctls = make_array(m, 4, sizeof(*m->out->sysctls));
+	m->out->sysctls = wanted_array(m, 4, sizeof(*m->out->sysctls));
 	if (!m->out->sysctls || m->spec->role != SPEC_ROLE_GATEWAY)
 		return;
 	add_sysctl(m, "net/ipv4/ip_forward", "1");
 	/* Out-of-window packets would be INVALID, not un-NATed, and reset by the client's kernel. */
 	add_sysctl(m, "net/netfilter/nf_conntrack_tcp_be_liberal", "1");
-	if (!uses_ipv6(m->spec))
+	if (!wanted_uses_ipv6(m->spec))
 		return;
 	add_sysctl(m, "net/ipv6/conf/all/forwarding", "1");
 	if (m->host->accept_ra && m->host->external_if[0]) {
@@ -398,7 +294,7 @@ static void make_sysctls(struct maker *m)
 
 int wanted_make(const struct wanted_input *in, struct arena *arena, struct netstate *out)
 {
-	struct maker m = {
+	struct wanted_maker m = {
 		.spec = in->spec, .host = in->host, .verdicts = in->verdicts, .arena = arena, .out = out};
 
 	memset(out, 0, sizeof(*out));
@@ -407,7 +303,7 @@ int wanted_make(const struct wanted_input *in, struct arena *arena, struct netst
 	out->table = true;
 	make_services(&m);
 	make_guard(&m);
-	make_tunnels(&m);
+	wanted_make_tunnels(&m);
 	make_sysctls(&m);
 	if (m.failed)
 		return -ENOMEM;

@@ -20,14 +20,26 @@ enum wanted_frontend_state {
 	WANTED_BALANCED
 };
 
-/* What is known of the path of one tunnel whose MTU is `auto`. */
+/* What is known of one tunnel's interface, and of its path where its MTU is `auto`. All MTUs in bytes. */
 struct wanted_tunnel {
-	uint32_t mtu; /* bytes, measured; 0: not yet */
+	uint32_t mtu; /* measured; 0: not yet */
 	/*
 	 * The link's MTU for the length of a search upwards, bytes; 0: none runs. An own route to the peer's
 	 * network and the clamp hold what is in use meanwhile, so that only probes get larger.
 	 */
 	uint32_t raised;
+	uint32_t link_mtu;	   /* the interface's; 0: it has none, or it is not there */
+	uint32_t min_mtu, max_mtu; /* what the interface takes; 0: no bound is known */
+	uint32_t refused;	   /* what the kernel has refused to the interface as it is; 0: nothing */
+	bool ipv6;		   /* the interface is used for IPv6 */
+};
+
+/* A tunnel's MTU, in bytes. */
+struct wanted_mtu {
+	uint32_t asked; /* by the spec: the number, or with `auto` the measured one, at most maxMTU */
+	uint32_t set;	/* what its link or route is to have */
+	uint32_t minimum, maximum; /* what can be had, as far as is known; 0: no bound is */
+	bool out_of_range;	   /* what is asked for cannot be had, so something else is set */
 };
 
 struct wanted_host {
@@ -43,8 +55,9 @@ struct wanted_host {
 	/* A tunnel's route without ours, parallel to the spec's tunnels; network family IP_NONE: none leads
 	 * there. */
 	const struct ns_route *origins;
-	const struct wanted_tunnel *tunnels; /* parallel to the spec's; NULL: nothing is measured */
-	bool accept_ra;			     /* the external interface listens to router advertisements */
+	const struct wanted_tunnel *tunnels; /* parallel to the spec's; NULL: nothing is known */
+	size_t n_tunnels;
+	bool accept_ra; /* the external interface listens to router advertisements */
 };
 
 /* VERDICTS[f][b] for frontend f and backend b; a NULL row means no verdicts: all in rotation. */
@@ -69,9 +82,11 @@ uint8_t wanted_balance(enum spec_balance b); /* enum ns_balance */
 enum wanted_frontend_state wanted_state(const struct spec_frontend *f, const struct wanted_host *host,
 					const struct wanted_verdict *verdicts);
 /*
- * The MTU that the spec's tunnel of that index is to have, in bytes: the number it gives; with `auto` the
- * measured one, at most maxMTU, and not below what every link must carry (RFC 8200: 1280, RFC 791: 576).
+ * The MTU of the spec's tunnel of that index: of all that share its interface or network the smallest. It
+ * must be one that the interface takes, and where IPv6 is in use 1280 at least (RFC 8200 5: below that the
+ * kernel takes IPv6 off an interface).
  */
-uint32_t wanted_mtu(const struct spec *spec, size_t tunnel, const struct wanted_tunnel *measured);
+void wanted_tunnel_mtu(const struct spec *spec, const struct wanted_host *host, size_t tunnel,
+		       struct wanted_mtu *out);
 
 #endif
