@@ -77,7 +77,7 @@ static void search_begin(struct asked *a, int64_t us)
 		return;
 	a->raise_ms = -1;
 	path_search_started(&a->path);
-	if (peer_has_agent(&a->peer, us / 1000)) {
+	if (!peer_wants_echo(&a->peer, us / 1000)) {
 		a->search = calloc(1, sizeof(*a->search));
 		a->secret = (uint32_t)fresh_nonce() | 1;
 		if (a->search)
@@ -135,7 +135,7 @@ static void confirm(struct asked *a, int64_t us)
 	uint32_t mtu;
 
 	path_confirm_sent(&a->path, nonce, us / 1000);
-	if (!peer_has_agent(&a->peer, us / 1000))
+	if (peer_wants_echo(&a->peer, us / 1000))
 		prober_ping(a, nonce, a->path.mtu);
 	/* The device got smaller than what is in use: no question of losses. */
 	else if (prober_ask(a, nonce, a->path.mtu, us / 1000, &mtu) == -EMSGSIZE)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tunnels as they are measured: an agent at each end, and what happens to packets in between."""
 
+import signal
 import socket
 
 import pytest
@@ -46,7 +47,11 @@ def test_one_direction_at_a_time(lab, pair):
     pair.apply().up()
     cut(lab.gw, lab.wg)
     pair.become("OneWayTx", "OneWayRx")
-    assert directions(pair.gw) == ("True", "False")
+    assert access(pair.gw) == access(pair.peer) == "False"
+    # Who hears nothing knows by the last word alone that it is heard, and that gets too old; who hears knows for certain.
+    pair.become("Down", "OneWayRx")
+    assert directions(pair.gw) == ("Unknown", "False")
+    stays(lambda: pair.states() == ("Down", "OneWayRx"), 2)
     assert directions(pair.peer) == ("False", "True")
     assert access(pair.gw) == access(pair.peer) == "False"
     restore(lab.gw)
@@ -56,6 +61,32 @@ def test_one_direction_at_a_time(lab, pair):
     restore(lab.peer)
     pair.up()
     assert access(pair.gw) == "True"
+
+
+def test_both_directions_at_once(lab, pair):
+    """Nothing passes any more: both ends say so within seconds, although each has the other's last good word."""
+    pair.apply().up()
+    cut(lab.gw, lab.wg)
+    cut(lab.peer, lab.wg_peer)
+    pair.become("Down", "Down", 12)
+    stays(lambda: pair.states() == ("Down", "Down"), 2)
+    assert directions(pair.gw) == directions(pair.peer) == ("Unknown", "False")
+    restore(lab.gw)
+    restore(lab.peer)
+    pair.up()
+
+
+def test_an_agent_that_falls_silent(lab, pair):
+    """It is stopped, and nothing refuses in its place: its host is asked, and the tunnel stays what it is."""
+    pair.apply().up()
+    pair.peer.process.send(signal.SIGSTOP)
+    try:
+        stays(lambda: pair.gw.tunnel()["state"] in ("Up", "OneWayTx"), 6, "never Down")
+        wait_for(lambda: pair.gw.tunnel()["state"] == "Up", what="Up by echoes")
+        stays(lambda: pair.gw.tunnel()["state"] == "Up", 6)
+    finally:
+        pair.peer.process.send(signal.SIGCONT)
+    pair.up()
 
 
 def test_no_route_to_the_peer(lab, pair):

@@ -84,6 +84,7 @@ struct pair {
 	uint64_t nonce;
 	bool a_to_b, b_to_a;  /* what passes */
 	bool b_agent, b_echo; /* who is there at B */
+	bool b_refuses;	      /* its host says that no agent is there */
 	int64_t due_a, due_b;
 };
 
@@ -91,8 +92,13 @@ enum { DELAY = 10 };
 
 static void pair_init(struct pair *x)
 {
-	*x = (struct pair){
-		.now = 1000, .nonce = 1, .a_to_b = true, .b_to_a = true, .b_agent = true, .b_echo = true};
+	*x = (struct pair){.now = 1000,
+			   .nonce = 1,
+			   .a_to_b = true,
+			   .b_to_a = true,
+			   .b_agent = true,
+			   .b_echo = true,
+			   .b_refuses = true};
 	peer_init(&x->a, x->now);
 	peer_init(&x->b, x->now);
 	x->due_a = x->due_b = x->now;
@@ -122,7 +128,7 @@ static void step(struct pair *x)
 			ask(x, &x->a, &x->b, x->a_to_b, x->b_to_a);
 		else {
 			peer_sent(&x->a, PEER_AGENT, x->nonce++, x->now * 1000);
-			if (x->a_to_b && x->b_to_a && x->b_echo)
+			if (x->a_to_b && x->b_to_a && x->b_echo && x->b_refuses)
 				peer_refused(&x->a, x->now + 2 * DELAY);
 		}
 		if (peer_wants_echo(&x->a, x->now)) {
@@ -180,6 +186,13 @@ static void test_one_way(void **state)
 	assert_int_equal(peer_outbound(&x.b, x.now), PEER_FALSE);
 	assert_int_equal(peer_inbound(&x.b, x.now), PEER_TRUE);
 	assert_true(peer_loss_percent(&x.a, x.now) > 20);
+	/* What A last heard gets too old to be claimed; B goes on knowing. */
+	run(&x, PEER_TRUST_MS);
+	assert_int_equal(peer_verdict(&x.a, x.now), PEER_DOWN);
+	assert_int_equal(peer_outbound(&x.a, x.now), PEER_UNSURE);
+	run(&x, 100000);
+	assert_int_equal(peer_verdict(&x.a, x.now), PEER_DOWN);
+	assert_int_equal(peer_verdict(&x.b, x.now), PEER_ONE_WAY_RX);
 	x.b_to_a = true;
 	run(&x, 1500);
 	assert_int_equal(peer_verdict(&x.a, x.now), PEER_UP);
@@ -208,12 +221,38 @@ static void test_last_word_gets_old(void **state)
 	pair_init(&x);
 	run(&x, 5000);
 	x.a_to_b = x.b_to_a = x.b_echo = false;
-	run(&x, 50000);
+	run(&x, 5000);
 	assert_int_equal(peer_verdict(&x.a, x.now), PEER_ONE_WAY_TX);
-	run(&x, 15000);
+	assert_int_equal(peer_verdict(&x.b, x.now), PEER_ONE_WAY_TX);
+	run(&x, PEER_TRUST_MS - 5000 + 100);
 	assert_int_equal(peer_verdict(&x.a, x.now), PEER_DOWN);
+	assert_int_equal(peer_verdict(&x.b, x.now), PEER_DOWN);
 	assert_int_equal(peer_outbound(&x.a, x.now), PEER_UNSURE);
+	run(&x, 60000);
+	assert_int_equal(peer_verdict(&x.a, x.now), PEER_DOWN);
 	assert_int_equal(peer_loss_percent(&x.a, x.now), 100);
+	x.a_to_b = x.b_to_a = x.b_echo = true;
+	run(&x, 1500);
+	assert_int_equal(peer_verdict(&x.a, x.now), PEER_UP);
+	assert_int_equal(peer_verdict(&x.b, x.now), PEER_UP);
+}
+
+/* An agent that falls silent is no tunnel that does: its host is asked by echo, and answers or not. */
+static void test_a_silent_agent(void **state)
+{
+	struct pair x;
+
+	pair_init(&x);
+	run(&x, 5000);
+	x.b_agent = x.b_refuses = false;
+	run(&x, PEER_SILENCE_MS + 1500);
+	for (int i = 0; i < 70; i++) {
+		assert_int_equal(peer_verdict(&x.a, x.now), PEER_UP);
+		run(&x, 1000);
+	}
+	x.b_echo = false;
+	run(&x, 5000);
+	assert_int_equal(peer_verdict(&x.a, x.now), PEER_DOWN);
 }
 
 /* After "not heard" the silence of the other direction is no one-way tunnel any more. */
@@ -312,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_one_way),
 		cmocka_unit_test(test_one_way_from_the_start),
 		cmocka_unit_test(test_last_word_gets_old),
+		cmocka_unit_test(test_a_silent_agent),
 		cmocka_unit_test(test_both_directions_one_after_the_other),
 		cmocka_unit_test(test_peer_without_agent),
 		cmocka_unit_test(test_forged_replies_change_nothing),

@@ -34,7 +34,7 @@ bool peer_has_agent(const struct peer *p, int64_t now_ms)
 
 bool peer_wants_echo(const struct peer *p, int64_t now_ms)
 {
-	return !peer_has_agent(p, now_ms);
+	return !peer_has_agent(p, now_ms) || !is_recent(p->agent_ms, now_ms, PEER_SILENCE_MS);
 }
 
 void peer_sent(struct peer *p, enum peer_channel channel, uint64_t nonce, int64_t now_us)
@@ -130,8 +130,8 @@ enum peer_truth peer_outbound(const struct peer *p, int64_t now_ms)
 {
 	bool agent = peer_has_agent(p, now_ms);
 
-	/* An echo that comes back went both ways. */
-	if (!agent && is_recent(p->echo_ms, now_ms, PEER_SILENCE_MS))
+	/* An echo that comes back went both ways; of an agent that speaks its word counts. */
+	if ((!agent || p->echo_ms > p->agent_ms) && is_recent(p->echo_ms, now_ms, PEER_SILENCE_MS))
 		return PEER_TRUE;
 	if (is_recent(p->confirmed_ms, now_ms, PEER_SILENCE_MS))
 		return PEER_TRUE;
@@ -139,8 +139,11 @@ enum peer_truth peer_outbound(const struct peer *p, int64_t now_ms)
 		return PEER_UNSURE;
 	if (is_recent(p->agent_ms, now_ms, PEER_SILENCE_MS))
 		return now_ms - p->started_ms <= PEER_SILENCE_MS ? PEER_UNSURE : PEER_FALSE;
-	/* Silence: its last word. */
-	return is_recent(p->confirmed_ms, p->agent_ms, PEER_SILENCE_MS) ? PEER_TRUE : PEER_UNSURE;
+	/* Silence: its last word, while that is not too old. */
+	return is_recent(p->agent_ms, now_ms, PEER_TRUST_MS) &&
+			       is_recent(p->confirmed_ms, p->agent_ms, PEER_SILENCE_MS)
+		       ? PEER_TRUE
+		       : PEER_UNSURE;
 }
 
 enum peer_verdict peer_verdict(const struct peer *p, int64_t now_ms)

@@ -4,9 +4,12 @@
  * much gets lost. Pure: times are arguments, in ms or µs (by their names) of one clock that never goes back.
  *
  * Two agents tell each other in every packet how long ago they last heard the other, so that each knows both
- * directions. One end that hears nothing at all knows of the other direction only what the peer's last word
- * was; that word counts for PEER_WORD_MS. A peer without an agent is asked by ICMP echo, which goes both
- * ways or not at all.
+ * directions. One end that hears nothing at all cannot know whether it is heard: whatever would tell it would
+ * have to come the way that is silent. It has the peer's last word, which was said before the silence, and
+ * which counts for PEER_TRUST_MS; after that the tunnel is down for it. The end that still hears knows for
+ * certain that it is not heard, for as long as that is so, and that is what tells a tunnel that carries one
+ * direction from one that carries none. A peer without an agent is asked by ICMP echo, which goes both ways
+ * or not at all; one whose agent has fallen silent as well.
  */
 #ifndef VGW_MODEL_PEER_H
 #define VGW_MODEL_PEER_H
@@ -19,7 +22,8 @@ enum {
 	PEER_HASTE = 10,	 /* so many of them */
 	PEER_LATE_MS = 1000,	 /* without an answer for so long: lost */
 	PEER_SILENCE_MS = 3500,	 /* three probes and a bit: a direction that carries nothing */
-	PEER_WORD_MS = 60000,	 /* how long the last word of a silent agent counts */
+	PEER_TRUST_MS = 8000,	 /* how long a silent agent's word that it heard us counts */
+	PEER_WORD_MS = 60000,	 /* how long a silent agent is taken to be there */
 	PEER_WINDOW = 30,	 /* probes that loss is counted over */
 };
 
