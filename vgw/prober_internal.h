@@ -20,6 +20,7 @@ struct asked {
 	struct peer_budget budget;
 	struct pmtu_search *search; /* with the peer's agent; NULL: none runs */
 	struct echo *echo;	    /* the same without one */
+	uint32_t ceiling;	    /* the largest size that it tries */
 	uint32_t secret;	    /* upper half of the search's nonces */
 	int64_t small_ms;	    /* the next small probe */
 	int64_t raise_ms;	    /* since when a raised link is waited for; below 0: not */
@@ -58,6 +59,6 @@ bool prober_echo(struct asked *a, uint32_t ceiling);
 
 int64_t prober_now_us(void);
 /* A search is over. */
-void prober_searched(struct asked *a, struct pmtu_search_result *result);
+void prober_searched(struct asked *a, const struct pmtu_search_result *result);
 
 #endif

@@ -72,7 +72,7 @@ static void search_begin(struct asked *a, int64_t us)
 {
 	struct pmtu_search_params params = {.floor = PMTU_FLOOR_V4, .expected = a->path.mtu};
 
-	params.ceiling = ceiling_of(a);
+	params.ceiling = a->ceiling = ceiling_of(a);
 	if (!params.ceiling)
 		return;
 	a->raise_ms = -1;
@@ -89,13 +89,12 @@ static void search_begin(struct asked *a, int64_t us)
 		prober_searched(a, &(struct pmtu_search_result){.mtu = 0});
 }
 
-void prober_searched(struct asked *a, struct pmtu_search_result *result)
+void prober_searched(struct asked *a, const struct pmtu_search_result *result)
 {
 	free(a->search);
 	a->search = NULL;
-	result->at_ceiling = result->mtu >= a->now.limit;
 	a->raise = false;
-	path_search_ended(&a->path, result, prober_now_us() / 1000);
+	path_search_ended(&a->path, result, a->ceiling, a->now.limit, prober_now_us() / 1000);
 }
 
 static void search_step(struct asked *a, int64_t us)
@@ -200,8 +199,7 @@ void prober_look(const struct asked *a, struct prober_view *out)
 	case PROBER_READY:
 		out->verdict = peer_verdict(&a->peer, now);
 		/* While the link is raised, our route holds what is in use. */
-		if (out->verdict == PEER_UP && a->path.mtu && !a->raise && a->path.mtu < t->in_force &&
-		    a->path.pmtud != PMTU_WORKING)
+		if (out->verdict == PEER_UP && !a->raise && path_swallows(&a->path, t->in_force))
 			out->verdict = PEER_BLACK_HOLE;
 		return;
 	}

@@ -10,7 +10,8 @@ from agent import PROBE_PORT
 from lab import CONTROL_PLANE, GATEWAY, MANAGER
 from netns import stays, wait_for
 from observe import Capture
-from pairs import PEER, Pair, Transfer, access, cut, directions, here, narrow, restore, there
+from pairs import PEER, VXLAN, Pair, Transfer, access, cut, directions, here, narrow, restore, there
+from specs import kube, spec, tunnel
 
 
 @pytest.fixture
@@ -254,15 +255,32 @@ def test_the_management_side(lab, start_agent):
     assert directions(peer) == directions(gw) == ("True", "True")
 
 
-def test_the_clamp_follows(lab, pair):
-    lab.underlay_silent()
-    lab.underlay_mtu(1320)
-    pair.apply("auto").up()
-    wait_for(lambda: lab.gw.mtu(lab.wg) < 1400, what="down")
-    low = lab.gw.mtu(lab.wg)
-    with Capture(lab.mg, "eth0", "tcp[tcpflags] & tcp-syn != 0") as far:
-        assert lab.mg.get(GATEWAY, 6443, "/", lab.trust)[0] == 200
-        far.find(rf"{GATEWAY}\.6443 > .*mss {low - 40}")
+@pytest.mark.parametrize("ipv6", [False, True])
+def test_the_clamp_follows(lab, pair, ipv6):
+    """Below 1280 too; the link only where nothing uses it for IPv6, which the kernel would take off it."""
+    routes6 = [(host, f"fd00:{net}::/64 dev {link}") for host, net, link in
+               ((lab.gw, 10, lab.wg), (lab.peer, 150, lab.wg_peer))]
+    for host, route in () if ipv6 else routes6:
+        host.ip(f"route del {route}")
+    try:
+        lab.underlay_silent()
+        lab.underlay_mtu(1320)
+        pair.apply("auto").up() if not ipv6 else pair.apply("auto")
+        low = wait_for(lambda: pair.gw.tunnel()["path"].get("mtu", 1400) < 1280 and pair.gw.tunnel()["path"]["mtu"],
+                       what="the path is measured")
+        wait_for(lambda: lab.gw.mtu(lab.wg) == (1280 if ipv6 else low), what="the link follows")
+        wait_for(lambda: pair.gw.tunnel()["state"] == ("BlackHole" if ipv6 else "Up"), what="the state")
+        row = pair.gw.tunnel()["mtu"]
+        assert (row["state"], row["wanted"]) == ("OutOfRange" if ipv6 else "InSync", low)
+        with Capture(lab.mg, "eth0", "tcp[tcpflags] & tcp-syn != 0") as far:
+            assert lab.mg.get(GATEWAY, 6443, "/", lab.trust)[0] == 200
+            far.find(rf"{GATEWAY}\.6443 > .*mss {low - 40}")
+        assert ipv6 == bool(lab.gw.run("ip", "-6", "route", "show", "fd00:10::/64").stdout)
+    finally:
+        pair.gw.delete()
+        pair.peer.delete()
+        for host, route in () if ipv6 else routes6:
+            host.ip(f"link set {route.split()[-1]} mtu 1420", f"route replace {route}")
 
 
 def test_a_large_transfer_each_way(lab, start_agent):
@@ -290,3 +308,34 @@ def test_a_large_transfer_each_way(lab, start_agent):
         restore(lab.peer)
         lab.underlay_mtu(1500)
         lab.ur.run("nft", "delete", "table", "ip", "silent")
+
+
+@pytest.fixture
+def beyond(lab):
+    """A plain link for a tunnel, and a router behind it that says what it cannot pass on: 1300 is the most."""
+    lab.wire("gw", "site0", "10.66.0.1/30", "ext", "site0", "10.66.0.2/30")
+    lab.wire("ext", "far0", "10.68.0.1/30", "ur", "far0", "10.68.0.2/30 192.168.20.1/24", mtu=1300)
+    lab.gw.ip("route add 192.168.20.0/24 via 10.66.0.2 dev site0")
+    lab.ext.ip("route add 192.168.20.0/24 via 10.68.0.2", f"route add {GATEWAY}/32 via 10.66.0.1")
+    lab.ur.ip("route add 192.168.150.0/24 via 10.68.0.1")
+    yield
+    lab.gw.ip("link del site0", "route flush cache")
+    lab.ext.ip("link del far0")
+    lab.ur.ip("route flush cache")
+
+
+def test_a_number_too_large_where_routers_say_so(lab, start_agent, beyond):
+    """Discovery works, and packets of the MTU in force do not arrive: both are said, for as long as it is so."""
+    agent = start_agent()
+    agent.apply(spec(kube(), tunnels=[tunnel("site0", network="192.168.20.0/24", address="192.168.20.1")], cni=VXLAN),
+                settled=False)
+    wait_for(lambda: agent.tunnel()["path"].get("mtu") == 1300, 15, what="measured")
+    row = wait_for(lambda: agent.tunnel()["state"] == "BlackHole" and agent.tunnel(), what="BlackHole")
+    assert row["path"]["pmtud"] == "Working" and row["mtu"]["actual"] == 1400 and row["mtu"]["state"] == "InSync"
+    assert agent.condition("TunnelMTUReady")["reason"] == "BlackHole"
+    assert row["maxPodMTU"] == 1250
+    stays(lambda: agent.tunnel()["state"] == "BlackHole", 6, "it stays so")
+    for host in (lab.ext, lab.ur):
+        host.ip("link set far0 mtu 1500")
+    wait_for(lambda: agent.tunnel()["state"] == "Up", 30, what="Up, now that it fits")
+    assert agent.tunnel()["path"]["mtu"] == 1400

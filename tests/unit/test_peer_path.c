@@ -9,14 +9,15 @@
 
 #include "vgw/model/peer_path.h"
 
+/* By a search up to 1500; AT_CEILING: no more than the result will ever be used. */
 static void measured(struct peer_path *p, uint32_t mtu, bool at_ceiling, int64_t now)
 {
-	const struct pmtu_search_result r = {.mtu = mtu, .pmtud = PMTU_WORKING, .at_ceiling = at_ceiling};
+	const struct pmtu_search_result r = {.mtu = mtu, .pmtud = PMTU_WORKING};
 
 	assert_true(path_next(p, now) >= PATH_SEARCH);
 	path_search_started(p);
 	assert_int_equal(path_next(p, now), PATH_NOTHING);
-	path_search_ended(p, &r, now);
+	path_search_ended(p, &r, 1500, at_ceiling ? mtu : 1500, now);
 	assert_int_equal(p->mtu, mtu);
 }
 
@@ -86,7 +87,7 @@ static void test_changes_and_reports(void **state)
 
 	path_init(&p, 0);
 	path_search_started(&p);
-	assert_false(path_search_ended(&p, &none, 100));
+	assert_false(path_search_ended(&p, &none, 1500, 1500, 100));
 	assert_int_equal(path_next(&p, 100 + PATH_RETRY_MS - 1), PATH_NOTHING);
 	measured(&p, 1400, true, 100 + PATH_RETRY_MS);
 	path_reported(&p, 1500, 20000);
@@ -100,8 +101,35 @@ static void test_changes_and_reports(void **state)
 	path_changed(&p, 17000);
 	assert_int_equal(path_next(&p, 17000), PATH_RAISE);
 	path_search_started(&p);
-	assert_false(path_search_ended(&p, &none, 17000));
+	assert_false(path_search_ended(&p, &none, 1500, 1500, 17000));
 	assert_int_equal(p.mtu, 1250);
+}
+
+/* What is in force is judged by what was tried, whatever routers say; of what was not tried nothing is known.
+ */
+static void test_what_is_swallowed(void **state)
+{
+	static const struct {
+		uint32_t mtu, tried, in_force;
+		enum pmtu_verdict pmtud;
+		bool swallowed;
+	} cases[] = {
+		{1400, 1400, 1400, PMTU_WORKING, false},    {1300, 1400, 1400, PMTU_BLACK_HOLE, true},
+		{1300, 1400, 1400, PMTU_WORKING, true},	    {1300, 1400, 1400, PMTU_UNKNOWN, true},
+		{1300, 1400, 1300, PMTU_BLACK_HOLE, false}, {1300, 1400, 1500, PMTU_WORKING, true},
+		{1400, 1400, 1500, PMTU_WORKING, false},    {0, 1400, 1400, PMTU_UNKNOWN, false},
+		{1300, 1400, 0, PMTU_UNKNOWN, false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct pmtu_search_result r = {.mtu = cases[i].mtu, .pmtud = cases[i].pmtud};
+		struct peer_path p;
+
+		path_init(&p, 0);
+		path_search_started(&p);
+		path_search_ended(&p, &r, cases[i].tried, 1400, 100);
+		assert_int_equal(path_swallows(&p, cases[i].in_force), cases[i].swallowed);
+	}
 }
 
 int main(void)
@@ -111,6 +139,7 @@ int main(void)
 		cmocka_unit_test(test_two_misses_search_at_once),
 		cmocka_unit_test(test_upwards_seldom),
 		cmocka_unit_test(test_changes_and_reports),
+		cmocka_unit_test(test_what_is_swallowed),
 	};
 
 	return cmocka_run_group_tests_name("peer path", tests, NULL, NULL);

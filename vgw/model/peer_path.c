@@ -79,7 +79,13 @@ void path_search_started(struct peer_path *p)
 	p->awaiting = false;
 }
 
-bool path_search_ended(struct peer_path *p, const struct pmtu_search_result *result, int64_t now_ms)
+bool path_swallows(const struct peer_path *p, uint32_t in_force)
+{
+	return p->mtu && p->mtu < p->tried && p->mtu < in_force;
+}
+
+bool path_search_ended(struct peer_path *p, const struct pmtu_search_result *result, uint32_t tried,
+		       uint32_t limit, int64_t now_ms)
 {
 	bool changed;
 
@@ -94,7 +100,8 @@ bool path_search_ended(struct peer_path *p, const struct pmtu_search_result *res
 	changed = result->mtu != p->mtu || result->pmtud != p->pmtud;
 	p->mtu = result->mtu;
 	p->pmtud = result->pmtud;
-	p->at_ceiling = result->at_ceiling;
+	p->tried = tried;
+	p->at_ceiling = result->mtu >= limit;
 	p->measured_ms = now_ms;
 	return changed;
 }

@@ -27,7 +27,8 @@ struct peer_path {
 	uint32_t mtu; /* bytes of the IP packet; 0 not measured */
 	enum pmtu_verdict pmtud;
 	int64_t measured_ms;
-	bool at_ceiling; /* nothing larger could be tried: there is nothing to look for above */
+	uint32_t tried;	 /* the largest size that was tried: of what is above nothing is known */
+	bool at_ceiling; /* nothing larger will ever be used: there is nothing to look for above */
 
 	int64_t raise_every_ms; /* PATH_RAISE_MS, or as its owner sets it */
 	bool searching, awaiting;
@@ -54,7 +55,17 @@ void path_confirm_sent(struct peer_path *p, uint64_t nonce, int64_t now_ms);
 /* True when NONCE was the confirmation's. */
 bool path_confirmed(struct peer_path *p, uint64_t nonce, int64_t now_ms);
 void path_search_started(struct peer_path *p);
-/* RESULT as of PMTU_SEARCH_DONE or _UNKNOWN. True when mtu or pmtud is another. */
-bool path_search_ended(struct peer_path *p, const struct pmtu_search_result *result, int64_t now_ms);
+/*
+ * RESULT as of PMTU_SEARCH_DONE or _UNKNOWN, of a search up to TRIED; LIMIT: the largest that may ever be
+ * used. True when mtu or pmtud is another.
+ */
+bool path_search_ended(struct peer_path *p, const struct pmtu_search_result *result, uint32_t tried,
+		       uint32_t limit, int64_t now_ms);
+
+/*
+ * Whether packets of an MTU of IN_FORCE are known not to arrive, although smaller ones do. No question of
+ * pmtud: where routers say so and senders listen, what arrives are other packets, smaller ones.
+ */
+bool path_swallows(const struct peer_path *p, uint32_t in_force);
 
 #endif
