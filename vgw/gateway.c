@@ -47,6 +47,7 @@ static void on_event(struct ev_loop *loop, ev_io *w, int revents)
 		g->table_dirty = true;
 	if (report.bits & MONITOR_LINK)
 		gateway_flows_hurry(g);
+	monitor_links_merge(&g->down, &report.down);
 	gateway_metrics_tampered(g, report.table_changes);
 	if (report.table_by[0])
 		memcpy(g->table_by, report.table_by, sizeof(g->table_by));

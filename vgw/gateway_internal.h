@@ -71,7 +71,8 @@ struct gateway {
 	bool table_dirty;
 	int64_t event_ms; /* of the first event; 0: none */
 	char table_by[64], route_by[64];
-	int64_t full_ms; /* when everything was last read */
+	struct monitor_links down; /* links that were, since the prober was last told */
+	int64_t full_ms;	   /* when everything was last read */
 
 	struct gateway_dispute *disputes;
 	size_t n_disputes;

@@ -127,6 +127,15 @@ static bool route_wanted(const struct gateway *g, const struct spec_tunnel *t)
 	return false;
 }
 
+/* The link of the route that leads to the tunnel's network; NULL without one. */
+static const struct rt_link *route_link(const struct gateway *g, const struct spec_tunnel *t)
+{
+	for (size_t i = 0; i < g->wanted.n_routes; i++)
+		if (!ip_prefix_cmp(&g->wanted.routes[i].network, &t->peer_network))
+			return rt_host_link(&g->view.rt, g->wanted.routes[i].interface);
+	return NULL;
+}
+
 /* Whether the kernel would send what is for the peer into the tunnel. */
 static bool leads_into(const struct gateway *g, const struct spec_tunnel *t, int interface)
 {
@@ -168,12 +177,15 @@ static void describe(const struct gateway *g, const struct spec_tunnel *t, struc
 	if (!t->interface[0]) {
 		out->link = route_wanted(g, t) ? PROBER_READY : PROBER_NO_ROUTE;
 		out->in_force = own_route_mtu(g, t);
+		link = route_link(g, t);
+		out->was_down = link && monitor_links_has(&g->down, link->index);
 		return;
 	}
 	out->link = PROBER_ABSENT;
 	if (!link)
 		return;
 	out->interface = link->index;
+	out->was_down = monitor_links_has(&g->down, link->index);
 	out->in_force = link->mtu;
 	out->link = !link->up ? PROBER_DOWN : leads_into(g, t, link->index) ? PROBER_READY : PROBER_NO_ROUTE;
 }
@@ -191,8 +203,10 @@ void gateway_tunnels_sync(struct gateway *g)
 		return;
 	for (size_t i = 0; i < n; i++)
 		describe(g, &g->spec->tunnels[i], &all[i]);
-	if (prober_set(g->prober, n ? g->view.facts.own : none, all, n) == 0)
+	if (prober_set(g->prober, n ? g->view.facts.own : none, all, n) == 0) {
 		g->probed = g->view.arena;
+		memset(&g->down, 0, sizeof(g->down));
+	}
 	free(all);
 }
 

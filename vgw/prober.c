@@ -102,7 +102,7 @@ static void update(struct asked *a, const struct prober_tunnel *t)
 	/* A new interface of the name, or one that comes back: what lies behind it may be another path. What
 	 * a larger number allows, and what a smaller one forbids, is looked at too; our own following is not.
 	 */
-	if (was.interface != t->interface || was.link != t->link)
+	if (was.interface != t->interface || was.link != t->link || t->was_down)
 		path_changed(&a->path, now);
 	else if (was.in_force != t->in_force && !a->search && !a->echo && !a->raise &&
 		 ((t->in_force > was.in_force && !t->may_raise) || t->in_force < a->path.mtu))

@@ -25,6 +25,7 @@ struct prober_tunnel {
 	struct ip_prefix network; /* the peer's; packets from elsewhere are not its */
 	int interface;		  /* index; 0: as routed */
 	enum prober_link link;
+	bool was_down;	   /* if only for a moment, since the last time */
 	uint32_t in_force; /* MTU, bytes; 0 not known */
 	uint32_t limit;	   /* the largest MTU that may ever be used */
 	bool may_raise;	   /* the link follows the measurement, so it may be raised for one */

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
+#include <linux/if.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
@@ -112,11 +113,49 @@ static bool is_own(const struct monitor *m, uint32_t port)
 	return false;
 }
 
+static void links_add(struct monitor_links *l, int index)
+{
+	if (monitor_links_has(l, index))
+		return;
+	if (l->n == MONITOR_LINKS)
+		l->all = true;
+	else
+		l->v[l->n++] = index;
+}
+
+bool monitor_links_has(const struct monitor_links *l, int index)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		if (l->v[i] == index)
+			return true;
+	return l->all;
+}
+
+void monitor_links_merge(struct monitor_links *to, const struct monitor_links *from)
+{
+	to->all |= from->all;
+	for (unsigned i = 0; i < from->n; i++)
+		links_add(to, from->v[i]);
+}
+
+static void take_link(const struct nlmsghdr *nlh, struct monitor_report *out)
+{
+	const struct ifinfomsg *info = mnl_nlmsg_get_payload(nlh);
+	const unsigned works = IFF_UP | IFF_RUNNING;
+
+	if (mnl_nlmsg_get_payload_len(nlh) >= sizeof(*info) &&
+	    (nlh->nlmsg_type == RTM_DELLINK || (info->ifi_flags & works) != works))
+		links_add(&out->down, info->ifi_index);
+}
+
 static void take_route(const struct monitor *m, const struct nlmsghdr *nlh, struct monitor_report *out)
 {
 	switch (nlh->nlmsg_type) {
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
+		take_link(nlh, out);
+		out->bits |= MONITOR_LINK;
+		return;
 	case RTM_NEWADDR:
 	case RTM_DELADDR:
 		out->bits |= MONITOR_LINK;
@@ -188,6 +227,7 @@ static void read_socket(struct monitor *m, unsigned i, struct monitor_report *ou
 			return;
 		if (len <= 0) {
 			out->bits |= MONITOR_ALL;
+			out->down.all |= i == 0;
 			m->touched = false;
 			return;
 		}

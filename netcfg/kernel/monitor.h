@@ -19,12 +19,26 @@ enum monitor_bits {
 	MONITOR_ALL = 15,    /* also when notifications were lost */
 };
 
+/* Links by index; when there are too many to name, or notifications were lost, all. */
+enum { MONITOR_LINKS = 32 };
+struct monitor_links {
+	int v[MONITOR_LINKS];
+	unsigned n;
+	bool all;
+};
+
+/* What is in FROM is in TO as well afterwards. */
+void monitor_links_merge(struct monitor_links *to, const struct monitor_links *from);
+bool monitor_links_has(const struct monitor_links *l, int index);
+
 /* What one reading brought, changes made by our own ports left out. */
 struct monitor_report {
 	unsigned bits;
 	unsigned table_changes; /* transactions of others that touched our table */
-	char table_by[64];	/* "pid 812 nft"; "" when nobody else touched our table */
-	char route_by[64];	/* "port 812" */
+	/* Those that were down or gone for a moment: by the time of an observation they may be back. */
+	struct monitor_links down;
+	char table_by[64]; /* "pid 812 nft"; "" when nobody else touched our table */
+	char route_by[64]; /* "port 812" */
 };
 
 struct monitor;

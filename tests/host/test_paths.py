@@ -207,6 +207,21 @@ def test_upwards_again_behind_a_route_that_holds(lab, pair):
     assert [d for d in pair.gw.status()["drift"] if lab.wg in d["object"]] == []
 
 
+def test_a_link_that_is_down_for_a_moment(lab, pair):
+    """So short that nobody sees it down: what lies behind it is measured anew all the same, and upwards."""
+    lab.underlay_silent()
+    lab.underlay_mtu(1368)
+    pair.apply("auto").up()
+    wait_for(lambda: lab.gw.mtu(lab.wg) < 1400, what="down")
+    wait_for(lambda: pair.gw.tunnel()["mtu"]["state"] == "InSync", what="settled")
+    lab.underlay_mtu(1500)
+    stays(lambda: lab.gw.mtu(lab.wg) < 1400, 1, "nothing says that there is more room now")
+    lab.gw.run("ip", "-batch", "-", stdin=f"link set {lab.wg} down\nlink set {lab.wg} up\n"
+               f"route replace 192.168.10.0/24 dev {lab.wg}\nroute replace fd00:10::/64 dev {lab.wg}\n")
+    wait_for(lambda: lab.gw.mtu(lab.wg) == 1400, 20, what="the larger path is found")
+    wait_for(lambda: pair.gw.tunnel()["state"] == "Up" and pair.gw.tunnel()["path"]["mtu"] == 1400, what="Up")
+
+
 def test_a_restart_does_not_try_what_was_too_large(lab, pair):
     lab.underlay_silent()
     lab.underlay_mtu(1368)
