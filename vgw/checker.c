@@ -30,6 +30,7 @@ static void targets_free(struct checker *c)
 	for (size_t i = 0; i < c->n_targets; i++) {
 		ev_timer_stop(c->loop, &c->targets[i].timer);
 		target_cancel_before(&c->targets[i], INT64_MAX);
+		check_memory_forget(&c->targets[i].memory);
 	}
 	free(c->targets);
 	free(c->first);
@@ -68,6 +69,7 @@ static void target_init(struct checker *c, struct target *t, const char *group, 
 		t->params.target.port = spec->port;
 	t->params.spec = spec;
 	t->params.tls = c->tls;
+	t->params.memory = &t->memory;
 	ev_timer_init(&t->timer, target_due, 0, 0);
 	t->timer.data = t;
 	health_init(&t->state.health, spec->rise, spec->fall, in_rotation, clock_mono_ms());
@@ -180,6 +182,10 @@ static int carry_over(struct checker *old, struct checker *new)
 		t->usual_ms = (*found)->usual_ms;
 		t->due_ms = (*found)->due_ms;
 		t->urgent = (*found)->urgent;
+		if (!ip_addr_cmp(&t->params.gateway, &(*found)->params.gateway)) {
+			t->memory = (*found)->memory;
+			(*found)->memory = (struct check_memory){0};
+		}
 		health_tune(&t->state.health, t->params.spec->rise, t->params.spec->fall);
 	}
 	free(index);

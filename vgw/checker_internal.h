@@ -26,6 +26,7 @@ struct target {
 	struct checker *checker;
 	const char *group, *name; /* the frontend's name and "": a backend; "" and the probe's name */
 	struct check_params params;
+	struct check_memory memory;
 	struct wanted_verdict *verdict; /* NULL for a probe */
 	size_t frontend;
 	LIST_HEAD(, attempt) attempts; /* at most CHECKER_PARALLEL; the latest first */

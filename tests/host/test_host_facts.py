@@ -246,10 +246,12 @@ def test_slow_backends_do_not_delay_the_verdict_on_another(lab, agent):
 class Witness(threading.Thread):
     """A TLS server that takes down what each client did: who it was, its request, and how it left."""
 
-    def __init__(self, host, address, port):
+    def __init__(self, host, address, port, days=30):
         super().__init__(daemon=True)
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.load_cert_chain(*cluster_authority().issue("witness", [address]))
+        self.context.load_cert_chain(*cluster_authority().issue(f"witness-{days}", [address, GATEWAY], days))
+        self.context.maximum_version = ssl.TLSVersion.TLSv1_2  # tickets of TLS 1.3 are not used
+        self.resumed = []
         with host.entered():
             self.sock = socket.create_server((address, port))
         self.seen = []
@@ -264,6 +266,7 @@ class Witness(threading.Thread):
             raw.settimeout(3)
             try:
                 with self.context.wrap_socket(raw, server_side=True, suppress_ragged_eofs=False) as client:
+                    self.resumed.append(client.session_reused)
                     request = client.recv(4096).decode()
                     client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
                     left = "close_notify" if client.recv(1) == b"" else "data"
@@ -287,5 +290,27 @@ def test_a_check_is_a_client_like_any_other(lab, agent):
         assert {(peer, left) for peer, _, left in witness.seen} == {(GATEWAY, "close_notify")}
         for _, request, _ in witness.seen:
             assert request.startswith("GET /readyz HTTP/1.1\r\n") and "\r\nHost: " in request
+    finally:
+        witness.stop()
+
+
+def test_checks_resume_and_still_see_what_changes(lab, agent):
+    """All handshakes but the first are short; a server that starts anew with another certificate gets a whole one."""
+    with open(cluster_authority().crt, encoding="ascii") as file:
+        check = {"type": "https", "path": "/readyz", "ca": file.read()}
+    witness = Witness(lab.cp1, CP1, 7443)
+    try:
+        agent.apply(spec(kube(), tcp("api", 7443, check=check, backends=[backend("cp1", 7443)])))
+        before = agent.backend(CP1, "api")
+        assert (before["state"], before["certificate"]["verified"]) == ("Up", True)
+        wait_for(lambda: len(witness.seen) >= 5, what="five checks")
+        assert witness.resumed[:5] == [False, True, True, True, True]
+        assert agent.backend(CP1, "api")["certificate"] == before["certificate"]
+        witness.stop()
+        witness = Witness(lab.cp1, CP1, 7443, days=60)
+        wait_for(lambda: agent.backend(CP1, "api")["certificate"]["notAfter"] > before["certificate"]["notAfter"],
+                 timeout=3, what="the other certificate is seen")
+        wait_for(lambda: any(witness.resumed), timeout=3, what="it is resumed in turn")
+        assert witness.resumed[0] is False and agent.backend(CP1, "api")["certificate"]["verified"] is True
     finally:
         witness.stop()

@@ -10,6 +10,8 @@
 #include <mbedtls/oid.h>
 #include <mbedtls/pk.h>
 #include <mbedtls/ssl.h>
+#include <mbedtls/ssl_cache.h>
+#include <mbedtls/ssl_ticket.h>
 #include <mbedtls/x509_crt.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -118,8 +120,12 @@ enum manners {
 	REPLY_FOR_EVER,	 /* `reply` again and again */
 };
 
+/* How a server lets sessions be resumed; TLS 1.2 alone then. */
+enum sessions { NO_SESSIONS, TICKETS, SESSION_IDS };
+
 struct server {
 	enum manners manners;
+	enum sessions sessions;
 	const char *reply;
 	struct identity *identity;
 	int client_auth; /* MBEDTLS_SSL_VERIFY_… */
@@ -130,6 +136,8 @@ struct server {
 	uint16_t port;
 	pthread_t thread;
 	mbedtls_ssl_config config;
+	mbedtls_ssl_cache_context cache;
+	mbedtls_ssl_ticket_context tickets;
 	atomic_bool stop;
 	/* What was seen: */
 	atomic_int connections, handshakes, goodbyes; /* goodbyes: ended by close_notify or, in plain, EOF */
@@ -296,6 +304,27 @@ static inline void server_listen(struct server *s)
 	assert_int_equal(listen(s->fd, 512), 0);
 }
 
+static inline void server_sessions(struct server *s)
+{
+	mbedtls_ssl_cache_init(&s->cache);
+	mbedtls_ssl_ticket_init(&s->tickets);
+	if (s->sessions == NO_SESSIONS)
+		return;
+#if MBEDTLS_VERSION_NUMBER >= 0x03000000
+	mbedtls_ssl_conf_max_tls_version(&s->config, MBEDTLS_SSL_VERSION_TLS1_2);
+#endif
+	if (s->sessions == SESSION_IDS) {
+		mbedtls_ssl_conf_session_cache(&s->config, &s->cache, mbedtls_ssl_cache_get,
+					       mbedtls_ssl_cache_set);
+		return;
+	}
+	assert_int_equal(mbedtls_ssl_ticket_setup(&s->tickets, tls_compat_random, NULL,
+						  MBEDTLS_CIPHER_AES_256_GCM, 3600),
+			 0);
+	mbedtls_ssl_conf_session_tickets_cb(&s->config, mbedtls_ssl_ticket_write, mbedtls_ssl_ticket_parse,
+					    &s->tickets);
+}
+
 static inline void server_start(struct server *s)
 {
 	server_listen(s);
@@ -315,6 +344,7 @@ static inline void server_start(struct server *s)
 	if (s->identity)
 		assert_int_equal(mbedtls_ssl_conf_own_cert(&s->config, &s->identity->crt, &s->identity->key),
 				 0);
+	server_sessions(s);
 	assert_int_equal(pthread_create(&s->thread, NULL, server_main, s), 0);
 }
 
@@ -325,6 +355,8 @@ static inline void server_stop(struct server *s)
 		shutdown(s->fd, SHUT_RDWR); /* wakes accept(2) */
 		pthread_join(s->thread, NULL);
 		mbedtls_ssl_config_free(&s->config);
+		mbedtls_ssl_ticket_free(&s->tickets);
+		mbedtls_ssl_cache_free(&s->cache);
 	}
 	close(s->fd);
 }

@@ -125,8 +125,11 @@ static void finish(struct check *c)
 	struct check_result result = c->result;
 
 	result.latency_ms = monotonic_ms() - c->started;
+	if (c->memory && result.code != CHECK_OK)
+		check_memory_forget(c->memory);
 	c->done = NULL;
 	c->spec = NULL;
+	c->memory = NULL;
 	part(c);
 	done(ctx, &result);
 }
@@ -204,6 +207,7 @@ struct check *check_start(struct ev_loop *loop, const struct check_params *param
 	c->target = params->target;
 	c->source = params->source;
 	c->gateway = params->gateway;
+	c->memory = params->memory;
 	c->fd = -1;
 	c->started = monotonic_ms();
 	ev_init(&c->io, on_io);

@@ -22,6 +22,23 @@ struct check_tls *check_tls_new(void);
 /* NULL is fine. After the last check and before the loop is destroyed. */
 void check_tls_free(struct check_tls *t);
 
+/*
+ * What is remembered of one server from check to check. A handshake that resumes the last whole one costs a
+ * tenth of the computing at both ends; it shows no certificate, so what the whole one showed goes on to be
+ * reported. Each minute, after every failure and from the moment on when a certificate of the chain that was
+ * verified is no longer valid, the handshake is a whole one again. Zeroes: nothing; 300 to 500 bytes.
+ */
+struct check_memory {
+	unsigned char *session; /* as mbedTLS saves it, without the certificate; a secret */
+	size_t len;
+	int64_t until_ms;   /* monotonic */
+	int64_t good_until; /* Unix seconds */
+	struct check_certificate certificate;
+};
+
+/* Wipes and frees; M is zeroes again. */
+void check_memory_forget(struct check_memory *m);
+
 struct check_params {
 	struct ip_endpoint target;
 	const struct spec_check *spec; /* outlives the check */
@@ -29,6 +46,7 @@ struct check_params {
 	struct ip_addr gateway; /* looked for in the SANs (raw iPAddress entries, RFC 5280 4.2.1.6); family
 				   IP_NONE: nothing is looked for */
 	struct check_tls *tls;	/* may be NULL for the types tcp and none */
+	struct check_memory *memory; /* outlives the check; NULL: every handshake is a whole one */
 };
 
 /* Called exactly once, from the loop (never from check_start), unless cancelled. The check is gone

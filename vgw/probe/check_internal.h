@@ -28,6 +28,7 @@ struct check {
 	const struct spec_check *spec; /* not to be touched once `done` was called */
 	struct ip_endpoint target;
 	struct ip_addr source, gateway;
+	struct check_memory *memory; /* not to be touched once `done` was called; may be NULL */
 	double started;
 	struct check_result result;
 	enum check_stage stage; /* the one that is under way */
@@ -40,7 +41,9 @@ struct check {
 	size_t lingered; /* bytes thrown away so far */
 
 	bool has_ssl;
-	bool second;		 /* the second connection (check_tls_try_second) */
+	bool offered;			     /* a session to resume */
+	struct check_certificate remembered; /* with the session */
+	bool second;			     /* the second connection (check_tls_try_second) */
 	mbedtls_ssl_context ssl; /* set up once connected: it is the dear part of a check's memory */
 	struct check_http http;
 	struct buf request;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "vgw/control/tls_compat.h"
+#include "vgw/probe/check_session.h"
 #include "vgw/probe/check_socket.h"
 
 void check_watch(struct check *c, int events)
@@ -187,12 +188,34 @@ static void begin_tls(struct check *c)
 	/* No SNI: RFC 6066 3 has no addresses in it. NULL also tells 3.6 that this is meant. */
 	mbedtls_ssl_set_hostname(&c->ssl, NULL);
 	mbedtls_ssl_set_bio(&c->ssl, c, on_send, on_recv, NULL);
+	c->offered = c->memory && check_session_offer(c->memory, &c->ssl);
+	if (c->offered)
+		c->remembered = c->memory->certificate; /* another check of this server may fail meanwhile */
+}
+
+/* Only a whole handshake shows a certificate, and the session that was offered had none. */
+static bool is_resumed(const struct check *c)
+{
+	return c->offered && !mbedtls_ssl_get_peer_cert(&c->ssl);
+}
+
+static void judge(struct check *c)
+{
+	int64_t good_until = INT64_MAX;
+
+	if (is_resumed(c)) {
+		c->result.certificate = c->remembered;
+		return;
+	}
+	check_tls_judge(c->tls, &c->ssl, c->spec->ca, &c->gateway, &c->result, &good_until);
+	if (c->memory && c->result.code == CHECK_OK)
+		check_session_keep(c->memory, &c->ssl, &c->result.certificate, good_until);
 }
 
 static void handshake_done(struct check *c)
 {
 	c->result.stage = CHECK_STAGE_TLS;
-	check_tls_judge(c->tls, &c->ssl, c->spec->ca, &c->gateway, &c->result);
+	judge(c);
 	if (c->result.code != CHECK_OK) {
 		c->decided = true;
 		return;

@@ -88,6 +88,9 @@ static int configure(mbedtls_ssl_config *config)
 					MBEDTLS_SSL_PRESET_DEFAULT))
 		return -1;
 	tls_compat_configure(config);
+#if defined(MBEDTLS_SSL_SESSION_TICKETS) && defined(MBEDTLS_SSL_CLI_C)
+	mbedtls_ssl_conf_session_tickets(config, MBEDTLS_SSL_SESSION_TICKETS_ENABLED); /* check_session.h */
+#endif
 	/* Our own taste must not decide whether someone's server is healthy. */
 	mbedtls_ssl_conf_ciphersuites(config, mbedtls_ssl_list_ciphersuites());
 	/* Whatever certificate comes is judged after the handshake, by check_tls_judge: the CA differs from
@@ -192,12 +195,17 @@ void check_tls_free(struct check_tls *t)
 
 struct verification {
 	mbedtls_x509_time expired, early; /* of the certificate the flag was set for */
+	int64_t until;			  /* the first end of all in the chain */
 };
 
 static int on_certificate(void *ctx, mbedtls_x509_crt *crt, int depth, uint32_t *flags)
 {
 	struct verification *v = ctx;
 
+	int64_t until = tls_compat_time(&crt->valid_to);
+
+	if (until < v->until)
+		v->until = until;
 	tls_compat_verify_dates(NULL, crt, depth, flags);
 	if (*flags & MBEDTLS_X509_BADCERT_FUTURE)
 		v->early = crt->valid_from;
@@ -249,10 +257,11 @@ static void complain_of_flags(uint32_t flags, const struct verification *v, stru
 	}
 }
 
-static void verify(struct check_tls *t, mbedtls_x509_crt *crt, const char *ca, struct check_result *out)
+static void verify(struct check_tls *t, mbedtls_x509_crt *crt, const char *ca, struct check_result *out,
+		   int64_t *good_until)
 {
 	mbedtls_x509_crt *trusted = ca_get(t, ca);
-	struct verification v = {0};
+	struct verification v = {.until = INT64_MAX};
 	uint32_t flags = 0;
 
 	if (!trusted) {
@@ -266,10 +275,11 @@ static void verify(struct check_tls *t, mbedtls_x509_crt *crt, const char *ca, s
 						      MBEDTLS_OID_SIZE(MBEDTLS_OID_SERVER_AUTH)))
 		flags |= MBEDTLS_X509_BADCERT_EXT_KEY_USAGE;
 	complain_of_flags(flags, &v, out);
+	*good_until = v.until;
 }
 
 void check_tls_judge(struct check_tls *t, const mbedtls_ssl_context *ssl, const char *ca,
-		     const struct ip_addr *gateway, struct check_result *out)
+		     const struct ip_addr *gateway, struct check_result *out, int64_t *good_until)
 {
 	const mbedtls_x509_crt *crt = mbedtls_ssl_get_peer_cert(ssl);
 	char text[IP_ADDR_STRLEN];
@@ -285,7 +295,7 @@ void check_tls_judge(struct check_tls *t, const mbedtls_ssl_context *ssl, const 
 		complain(out, "no certificate");
 		return;
 	}
-	verify(t, (mbedtls_x509_crt *)crt, ca, out); /* not const in 2.28, yet only read */
+	verify(t, (mbedtls_x509_crt *)crt, ca, out, good_until); /* not const in 2.28, yet only read */
 	if (gateway->family != IP_NONE && !out->certificate.has_gateway_address)
 		complain(out, "gateway address %s not in SANs", ip_addr_print(gateway, text));
 	out->certificate.verified = out->code == CHECK_OK;

@@ -39,9 +39,12 @@ const mbedtls_ssl_config *check_tls_config(const struct check_tls *t, bool secon
 /* Is a second connection worth while, after a first handshake that ended with RC? */
 bool check_tls_try_second(const mbedtls_ssl_context *ssl, int rc);
 
-/* Fill the certificate facts from a finished handshake, and OUT->code where a CA was given and it fails. */
+/*
+ * Fill the certificate facts from a finished handshake, and OUT->code where a CA was given and it fails.
+ * Where it does not, *GOOD_UNTIL is when the first certificate of its chain ends to be valid (Unix seconds).
+ */
 void check_tls_judge(struct check_tls *t, const mbedtls_ssl_context *ssl, const char *ca,
-		     const struct ip_addr *gateway, struct check_result *out);
+		     const struct ip_addr *gateway, struct check_result *out, int64_t *good_until);
 
 /* Why a handshake or a read failed: the alert's name or mbedTLS's words. */
 void check_tls_explain(const mbedtls_ssl_context *ssl, int rc, char *out, size_t size);
