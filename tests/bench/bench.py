@@ -17,6 +17,7 @@ import lab
 import rows_agent
 import rows_apply
 import rows_death
+import rows_path
 import rows_traffic
 from agent import BINARY
 from rows import save
@@ -31,6 +32,8 @@ GROUPS = (
     ("start", rows_apply.start, ("start",)),
     ("apply", rows_apply.apply, ("apply",)),
     ("change", rows_apply.change, ("change",)),
+    ("pmtu", rows_path.pmtu, ("pmtu",)),
+    ("shrinking", rows_path.shrinking, ("shrinking",)),
     ("memory", rows_agent.memory, ("memory",)),
     ("growth", rows_agent.growth, ("growth",)),
     ("polls", rows_agent.polls, ("polls", "lateness")),
@@ -73,7 +76,8 @@ def machine():
         "versions": {
             "vgw-agent": first_line(BINARY, "version"), "haproxy": first_line("haproxy", "-v"),
             "nginx": first_line("nginx", "-v"), "nft": first_line("nft", "--version"),
-            "nftlb": first_line("nftlb", "-h") if shutil.which("nftlb") else None}}
+            "nftlb": first_line("nftlb", "-h") if shutil.which("nftlb") else None,
+            "tracepath": first_line("tracepath", "-V") if shutil.which("tracepath") else None}}
 
 
 def main():
