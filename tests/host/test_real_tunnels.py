@@ -147,6 +147,42 @@ def test_policy_ipsec(lab, site, make_pair):
     assert {host: (routes(host), rules(host)) for host in before} == before
 
 
+@pytest.fixture
+def kernel_site(lab):
+    """The kernel's own IPsec at both ends: policies over the route that leads outside."""
+    if not ipsec.in_kernel(lab.gw):
+        pytest.skip("this kernel has no ESP")
+    ends = ((lab.gw, EXTERNAL, PEER_OUTSIDE, NEAR, FAR, "203.0.113.3", lab.wg),
+            (lab.peer, PEER_OUTSIDE, EXTERNAL, FAR, NEAR, "198.51.100.1", lab.wg_peer))
+    for host, own, other, near, far, hop, _ in ends:
+        host.ip(f"route del {far[4][0]}", f"route add {far[4][0]} via {hop} src {near[4][1]}",
+                ipsec.state(own, other), ipsec.state(other, own), *ipsec.policies(own, other, near[4][0], far[4][0]))
+        lab.ur.ip(f"route add {near[4][0]} via {own}")  # what is not encrypted would get there
+    yield
+    lab.ur.ip(f"route del {NEAR[4][0]}", f"route del {FAR[4][0]}")
+    for host, _, _, _, far, _, link in ends:
+        host.ip("xfrm policy flush", "xfrm state flush", f"route del {far[4][0]}", f"route add {far[4][0]} dev {link}")
+
+
+def test_kernel_ipsec(lab, kernel_site, make_pair):
+    """Over the external interface: who was decrypted is let in, nobody else, and the route has the MTU."""
+    before = {host: routes(host) for host in (lab.gw, lab.peer)}
+    lab.underlay_mtu(1400)
+    fits = ipsec.fits_in_kernel(1400, 1400)
+    pair = make_pair(links=(None, None)).apply("auto").up()
+    assert pair.measured(fits)["maxPodMTU"] == fits - 50
+    wait_for(lambda: f" mtu {fits} " in lab.gw.run("ip", "route", "get", PEER).stdout, what="the route has the MTU")
+    assert lab.mg.get(GATEWAY, 6443, "/client", lab.trust) == (200, f"{MANAGER}\n")
+    # The same packets without IPsec are from outside.
+    for host in (lab.gw, lab.peer):
+        host.ip("xfrm policy flush")
+    with pytest.raises(OSError):
+        lab.mg.get(GATEWAY, 6443, "/client", lab.trust, timeout=2)
+    for agent in (pair.gw, pair.peer):
+        assert agent.delete().status == 200
+    assert {host: routes(host) for host in before} == before
+
+
 # vxlan, which costs 50: 20 + 8 + 8 and an Ethernet header.
 
 @pytest.fixture
