@@ -89,7 +89,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *w, int revents)
 	if (++g->ticks % COUNT_TICKS)
 		return;
 	if (g->spec)
-		reaper_count(g->reaper);
+		reaper_count(g->reaper, false);
 	gateway_touch(g);
 }
 

@@ -8,17 +8,43 @@
 
 enum { HURRY_BACKENDS = 256 };
 
-/* The frontend at PORT; n_frontends when there is none. */
-static size_t find_frontend(const struct gateway *g, const struct ns_port *port)
+static int cmp_place(const void *a, const void *b)
 {
-	const struct spec *spec = g->spec;
+	return ns_port_cmp(&((const struct gateway_place *)a)->port,
+			   &((const struct gateway_place *)b)->port);
+}
+
+/* Where the frontends are, by port: flows are many, and so may frontends be. */
+static void index_places(struct gateway *g)
+{
+	size_t n = 0;
+
+	g->placed = true;
+	g->n_places = 0;
+	g->places = arena_calloc(g->view.arena, g->spec->n_frontends, sizeof(*g->places));
+	for (size_t i = 0; g->places && i < g->spec->n_frontends; i++) {
+		g->places[n].frontend = i;
+		n += wanted_port(&g->spec->frontends[i], &g->view.facts, &g->places[n].port);
+	}
+	if (n)
+		qsort(g->places, n, sizeof(*g->places), cmp_place);
+	g->n_places = n;
+}
+
+/* The frontend at PORT; n_frontends when there is none. */
+static size_t find_frontend(struct gateway *g, const struct ns_port *port)
+{
+	const struct gateway_place wanted = {.port = *port}, *found;
 	struct ns_port at;
 
-	for (size_t i = 0; spec && i < spec->n_frontends; i++)
-		if (spec->frontends[i].port == port->at.port &&
-		    wanted_port(&spec->frontends[i], &g->view.facts, &at) && !ns_port_cmp(&at, port))
-			return i;
-	return spec ? spec->n_frontends : 0;
+	if (!g->placed)
+		index_places(g);
+	found = g->n_places ? bsearch(&wanted, g->places, g->n_places, sizeof(*g->places), cmp_place) : NULL;
+	/* The spec may be a newer one than the view. */
+	if (!found || found->frontend >= g->spec->n_frontends ||
+	    !wanted_port(&g->spec->frontends[found->frontend], &g->view.facts, &at) || ns_port_cmp(&at, port))
+		return g->spec->n_frontends;
+	return found->frontend;
 }
 
 static bool is_backend(const struct spec_backend *b, const struct ip_endpoint *at)
@@ -29,9 +55,12 @@ static bool is_backend(const struct spec_backend *b, const struct ip_endpoint *a
 static struct checker_backend *find_backend(struct gateway *g, const struct ns_port *port,
 					    const struct ip_endpoint *backend)
 {
-	size_t f = g->spec && g->view.arena ? find_frontend(g, port) : 0;
+	size_t f;
 
-	if (!g->spec || !g->view.arena || f == g->spec->n_frontends)
+	if (!g->spec || !g->view.arena)
+		return NULL;
+	f = find_frontend(g, port);
+	if (f == g->spec->n_frontends)
 		return NULL;
 	for (size_t b = 0; b < g->spec->frontends[f].n_backends; b++)
 		if (is_backend(&g->spec->frontends[f].backends[b], backend))
@@ -240,7 +269,7 @@ void gateway_flows_reap(struct gateway *g)
 	if (due)
 		reaper_kill(g->reaper, due, take_due(g, due));
 	free(due);
-	reaper_count(g->reaper);
+	reaper_count(g->reaper, n > 0);
 }
 
 /* Of a large spec the checks go on as they are: all at once they would be a burst. */

@@ -26,6 +26,11 @@ struct gateway_dispute {
 	struct rt_link refused_by;
 };
 
+struct gateway_place {
+	struct ns_port port;
+	size_t frontend; /* index in the spec */
+};
+
 struct gateway {
 	struct ev_loop *loop;
 	const struct config *config;
@@ -34,7 +39,7 @@ struct gateway {
 	struct monitor *monitor;
 	struct checker *checker;
 	struct prober *prober;
-	const struct arena *probed; /* of the view that the prober knows */
+	bool probed; /* the prober knows the view */
 	struct reaper *reaper;
 	struct nflog *nflog; /* NULL: no hints */
 	ev_io hints;
@@ -66,6 +71,11 @@ struct gateway {
 	unsigned unsettled;	  /* turns in a row whose second plan was not */
 	struct vgw_err apply_err; /* reason "" when all went well */
 	struct plan_recorded record;
+
+	/* The frontends by port, sorted, in the view's arena. */
+	bool placed; /* they are of the view */
+	struct gateway_place *places;
+	size_t n_places;
 
 	/* What made the next reconciliation due. */
 	bool table_dirty;
@@ -104,6 +114,8 @@ int gateway_reconcile(struct gateway *g, struct buf *lines);
 /* The same for changed verdicts alone, by the short way. False: nothing was done, or it takes the long way.
  */
 bool gateway_delta(struct gateway *g);
+/* VIEW (empty: none) is the last look now; what was made from the one before goes with it. */
+void gateway_take_view(struct gateway *g, const struct host_view *view);
 /* Make one due, MS from now at the latest. */
 void gateway_reconcile_soon(struct gateway *g, int64_t ms);
 /* Take everything of ours off the host. */

@@ -355,6 +355,15 @@ static void log_drift(struct turn *t)
 	}
 }
 
+void gateway_take_view(struct gateway *g, const struct host_view *view)
+{
+	host_view_free(&g->view);
+	g->view = *view;
+	g->probed = g->placed = false;
+	g->places = NULL;
+	g->n_places = 0;
+}
+
 /* Look again: what is there now is what the status reports, and the plan must be empty. */
 static int look_again(struct turn *t, struct host_view *after, struct netstate *wanted, struct plan *plan)
 {
@@ -396,8 +405,7 @@ static void settle(struct turn *t)
 	}
 	for (size_t i = 0; i < plan.n; i++)
 		table_left |= plan.ops[i].kind == PLAN_NFT;
-	host_view_free(&g->view);
-	g->view = after;
+	gateway_take_view(g, &after);
 	g->wanted = wanted;
 	g->in_sync = !table_left;
 	/* In sync both are the same, and only the observed one knows the handles of its rules. */

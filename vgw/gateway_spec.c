@@ -286,7 +286,7 @@ int gateway_delete(struct gateway *g, struct buf *lines, struct vgw_err *err)
 	g->applied = 0;
 	g->is_refused = false;
 	buf_free(&g->text);
-	host_view_free(&g->view);
+	gateway_take_view(g, &(struct host_view){0});
 	memset(&g->wanted, 0, sizeof(g->wanted));
 	memset(&g->wanted_table, 0, sizeof(g->wanted_table));
 	memset(&g->apply_err, 0, sizeof(g->apply_err));

@@ -196,7 +196,7 @@ void gateway_tunnels_sync(struct gateway *g)
 	size_t n = g->spec && g->view.arena ? g->spec->n_tunnels : 0;
 	struct prober_tunnel *all;
 
-	if (g->probed == g->view.arena)
+	if (g->probed)
 		return;
 	all = calloc(n + 1, sizeof(*all));
 	if (!all)
@@ -204,7 +204,7 @@ void gateway_tunnels_sync(struct gateway *g)
 	for (size_t i = 0; i < n; i++)
 		describe(g, &g->spec->tunnels[i], &all[i]);
 	if (prober_set(g->prober, n ? g->view.facts.own : none, all, n) == 0) {
-		g->probed = g->view.arena;
+		g->probed = true;
 		memset(&g->down, 0, sizeof(g->down));
 	}
 	free(all);

@@ -9,9 +9,12 @@
 #include "netcfg/base/log.h"
 #include "netcfg/kernel/forge.h"
 #include "netcfg/model/nft_table.h"
+#include "vgw/clock.h"
 
 /* Forged ACKs go out in portions: a thousand flows within 40 ms, and no burst that fills a queue. */
 enum { FORGE_PORTION = 256, FORGE_QUEUE = 65536, RESCANS = 2 };
+/* A count that takes 1 ms of processor time is followed by 50 without. */
+enum { COUNT_SHARE = 50 };
 #define FORGE_PERIOD_S 0.01
 
 static const double rescan_after[RESCANS] = {0.1, 1.0};
@@ -40,6 +43,7 @@ struct reaper {
 	ev_timer forge_timer;
 	struct rescan *rescans;
 	ev_io count_io;
+	int64_t count_cost_us, count_not_before_ms;
 };
 
 static void on_forge(struct ev_loop *loop, ev_timer *w, int revents)
@@ -67,12 +71,15 @@ static void on_count(struct ev_loop *loop, ev_io *w, int revents)
 {
 	struct reaper *r = w->data;
 	struct reaper_events *e = &r->events;
+	int64_t before = clock_cpu_us();
 	int rc;
 
 	rc = conntrack_count_read(r->conntrack, on_flow, r);
+	r->count_cost_us += clock_cpu_us() - before;
 	if (rc > 0)
 		return;
 	ev_io_stop(loop, w);
+	r->count_not_before_ms = clock_mono_ms() + r->count_cost_us * COUNT_SHARE / 1000;
 	if (!rc)
 		e->count_end(e->ctx);
 }
@@ -213,10 +220,14 @@ void reaper_kill(struct reaper *r, const struct ct_pair *pairs, size_t n)
 	ev_timer_start(r->loop, &s->timer);
 }
 
-void reaper_count(struct reaper *r)
+void reaper_count(struct reaper *r, bool at_once)
 {
-	if (ev_is_active(&r->count_io) || conntrack_count_start(r->conntrack) < 0)
+	int64_t before = clock_cpu_us();
+
+	if (ev_is_active(&r->count_io) || (!at_once && clock_mono_ms() < r->count_not_before_ms) ||
+	    conntrack_count_start(r->conntrack) < 0)
 		return;
+	r->count_cost_us = clock_cpu_us() - before;
 	r->events.count_begin(r->events.ctx);
 	ev_io_start(r->loop, &r->count_io);
 }

@@ -37,8 +37,12 @@ void reaper_free(struct reaper *r);
 
 /* Reap the flows of N pairs now, and look again twice for flows that came back between deletion and rule. */
 void reaper_kill(struct reaper *r, const struct ct_pair *pairs, size_t n);
-/* Begin a count, unless one is running. */
-void reaper_count(struct reaper *r);
+/*
+ * Begin a count, unless one is running. What the last one cost is made up for first, so that counting, which
+ * is for reports alone, takes no more than a fiftieth of a core however many flows there are; AT_ONCE does
+ * not wait for that.
+ */
+void reaper_count(struct reaper *r, bool at_once);
 /* How many flows the kernel could not enter, ever. 0 or -errno. */
 int reaper_insert_failed(struct reaper *r, uint64_t *out);
 
