@@ -212,6 +212,7 @@ static struct attempt *attempt_new(struct target *t)
 static void start(struct target *t)
 {
 	struct checker *c = t->checker;
+	int64_t due = t->due_ms;
 
 	if (t->n_attempts == CHECKER_PARALLEL)
 		return;
@@ -227,6 +228,7 @@ static void start(struct target *t)
 		log_error("check: cannot start a check: %s", strerror(errno));
 	c->starved = true;
 	target_schedule(t, t->params.spec->interval_ms, false);
+	t->due_ms = due; /* it is still owed */
 }
 
 void target_due(struct ev_loop *loop, ev_timer *w, int revents)

@@ -48,6 +48,22 @@ static int bind_source(int fd, const struct ip_addr *source, struct check_result
 	return over(out, CHECK_STAGE_ROUTE, CHECK_NO_ROUTE, strerror(errno));
 }
 
+/*
+ * TCP says EADDRNOTAVAIL both where all local ports to this destination are in use and where no address of
+ * this host can be the source (IPv6); UDP only in the second case.
+ */
+static bool ports_are_out(const struct ip_endpoint *target)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = ip_to_sockaddr(&target->addr, target->port, &ss);
+	int s = socket(ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool out = s < 0 || !connect(s, (struct sockaddr *)&ss, len) || errno != EADDRNOTAVAIL;
+
+	if (s >= 0)
+		close(s);
+	return out;
+}
+
 /* An error that connect(2) returned itself. */
 static int connect_failed(int err, struct check_result *out)
 {
@@ -84,6 +100,10 @@ static int begin(int fd, const struct ip_endpoint *target, const struct ip_addr 
 	}
 	if (!connect(fd, (struct sockaddr *)&ss, len) || errno == EINPROGRESS || errno == EINTR)
 		return 0;
+	if (errno == EADDRNOTAVAIL)
+		return ports_are_out(target)
+			       ? -EAGAIN
+			       : over(out, CHECK_STAGE_ROUTE, CHECK_NO_ROUTE, "no source address for it");
 	return connect_failed(errno, out);
 }
 
