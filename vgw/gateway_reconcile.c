@@ -72,8 +72,8 @@ static bool op_object(const struct plan_op *op, char out[GATEWAY_OBJECT])
 
 static bool tables_equal(const struct nft_table *a, const struct nft_table *b)
 {
-	if (a->present != b->present || a->owned != b->owned || a->n_sets != b->n_sets ||
-	    a->n_chains != b->n_chains)
+	if (a->present != b->present || a->owned != b->owned || a->dormant != b->dormant ||
+	    a->n_sets != b->n_sets || a->n_chains != b->n_chains)
 		return false;
 	if (!nft_table_retry_equal(b, a))
 		return false;

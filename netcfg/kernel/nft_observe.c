@@ -84,6 +84,7 @@ static int table_cb(const struct nlmsghdr *nlh, void *data)
 		o->table->present = true;
 		o->table->owned = (flags & both) == both;
 		o->table->persist = (flags & both) == VGW_NFT_TABLE_F_PERSIST;
+		o->table->dormant = flags & NFT_TABLE_F_DORMANT;
 	}
 	if (t)
 		nftnl_table_free(t);

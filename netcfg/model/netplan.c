@@ -332,7 +332,9 @@ static void plan_table(struct planner *p)
 	else if (want->present && want->owned != have->owned)
 		add_opf(p, PLAN_NFT, "~ table inet %s (%s)", NFT_TABLE_NAME,
 			want->owned ? "owner, persist" : "no owner");
-	if (want->present != have->present || want->owned != have->owned)
+	if (want->present && have->dormant)
+		add_opf(p, PLAN_NFT, "~ table inet %s (not dormant)", NFT_TABLE_NAME);
+	if (want->present != have->present || want->owned != have->owned || (want->present && have->dormant))
 		p->out->nft = true;
 	plan_services(p, services, n);
 	if (!want->present) {

@@ -127,6 +127,7 @@ struct nft_table {
 	bool present;
 	bool owned;   /* carries owner and persist; an orphan's owner flag is gone */
 	bool persist; /* observed only: an orphan that can be adopted */
+	bool dormant; /* observed only: someone has switched the whole of it off */
 	struct nft_chain *chains;
 	size_t n_chains; /* in dependency order: a chain stands behind those it jumps to */
 	struct nft_set *sets;

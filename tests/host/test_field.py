@@ -74,6 +74,7 @@ WIPES = {
     "add a chain": lambda lab: lab.gw.run("nft", "add", "chain", *TABLE.split(), "intruder"),
     "delete an element": lambda lab: an_element(lab, "delete"),
     "flush a map": lambda lab: lab.gw.run("nft", "flush", "map", *TABLE.split(), a_map(lab)[0]),
+    "dormant": lambda lab: lab.gw.nft(f"table {TABLE} {{ flags dormant; }}\n"),
     "replaced by a stranger's": lambda lab: lab.gw.nft(
         f"delete table {TABLE}\ntable {TABLE} {{ chain guard {{ type filter hook input priority 0; drop; }}; }}\n"),
 }

@@ -249,6 +249,7 @@ static void assert_as_wanted(struct model *m, const struct netstate *s)
 		assert_true(j < m->n_routes);
 	}
 	assert_int_equal(m->table.present, s->table);
+	assert_false(m->table.dormant);
 }
 
 static void settle(struct model *m, const struct netstate *wanted, struct arena *arena)
@@ -280,6 +281,7 @@ static void any_to_any(void **state)
 			struct netstate wanted;
 
 			random_wanted(&r, arena, &wanted);
+			m.table.dormant = m.table.present && random_chance(&r, 20);
 			settle(&m, &wanted, arena);
 		}
 		settle(&m, &nothing, arena);
