@@ -71,6 +71,23 @@ def test_401_is_healthy_where_it_is_expected(lab, agent):
     assert set(who(lab)) == set(CONTROL_PLANE)
 
 
+def test_a_server_that_starts_gets_no_one_before_it_is_ready(lab, agent):
+    """As API servers do: refused, then 401 while the roles are not there, then 500, then 200."""
+    agent.apply(spec(kube()))
+    lab.api["cp1"].stop()
+    agent.becomes(CP1, "Dead", "Refused")
+    lab.api["cp1"].answer(401)
+    lab.api["cp1"].start()
+    agent.becomes(CP1, "Draining", "AuthRequired")
+    assert set(who(lab)) == {"cp2", "cp3"}
+    lab.api["cp1"].answer(500)
+    agent.becomes(CP1, "Draining", "HTTPStatus")
+    assert set(who(lab)) == {"cp2", "cp3"}
+    lab.api["cp1"].answer(200)
+    agent.becomes(CP1, "Up", "OK")
+    assert set(who(lab)) == set(CONTROL_PLANE)
+
+
 @pytest.mark.parametrize("name", ["cp2", "cp3"])  # nginx, HAProxy
 def test_a_hanging_server_is_a_timeout(lab, agent, name):
     agent.apply(spec(kube()))

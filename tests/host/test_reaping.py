@@ -3,6 +3,7 @@
 
 import re
 import socket
+import threading
 from collections import Counter
 
 import pytest
@@ -178,6 +179,35 @@ def test_udp_entries_of_a_dead_backend_go(lab, quiet, agent, deaf, family):
             assert now == name if name != "cp2" else now in ("cp1", "cp3")
         assert agent.backend(dead, "dns")["flowsReaped"] == 4
     finally:
+        for sock in clients:
+            sock.close()
+
+
+def test_no_entry_comes_back_while_a_client_goes_on_sending(lab, quiet, agent, deaf):
+    """The rules change first and the entries go then, so that what is sent meanwhile makes none to the dead backend."""
+    agent.apply(spec(kube(), udp("dns", 53, healthCheck={"type": "tcp", "port": 7000, **QUICK})))
+    agent.becomes(CP2, "Up", frontend="dns")
+    clients = [lab.cl.socket(GATEWAY, socket.SOCK_DGRAM) for _ in range(60)]
+    over = threading.Event()
+
+    def send():
+        while not over.is_set():
+            for sock in clients:
+                sock.send(b"who\n")
+
+    sender = threading.Thread(target=send, daemon=True)
+    try:
+        for sock in clients:
+            sock.connect((GATEWAY, 53))
+        sender.start()
+        wait_for(lambda: entries(lab.gw, GATEWAY, 53, "udp").count(CP2) == 20, what="a third of them is with cp2")
+        deaf("cp2")
+        agent.becomes(CP2, "Dead", frontend="dns")
+        wait_for(lambda: CP2 not in entries(lab.gw, GATEWAY, 53, "udp"), timeout=2, what="nobody is left with it")
+        stays(lambda: CP2 not in entries(lab.gw, GATEWAY, 53, "udp"), 1, "and nobody comes back")
+    finally:
+        over.set()
+        sender.join(5)
         for sock in clients:
             sock.close()
 
