@@ -262,6 +262,10 @@ static void raised_tunnel(void **state)
 	measured.max_mtu = 1328;
 	wanted_finish(&x);
 	assert_tunnels(&x, "link wg0 1328; clamp wg0 1328; ");
+	measured.max_mtu = 0;
+	measured.refused = 1400;
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1328; clamp wg0 1328; ");
 	wanted_free(&x);
 }
 

@@ -123,8 +123,8 @@ static void raise_link(struct wanted_maker *m, struct ns_link *link, size_t i, c
 
 	if (mtu->maximum && raised > mtu->maximum)
 		raised = mtu->maximum;
-	if (raised <= mtu->set || !origin || !origin->network.addr.family ||
-	    strcmp(origin->interface, link->name))
+	if (raised <= mtu->set || raised == facts_of(m->host, i)->refused || !origin ||
+	    !origin->network.addr.family || strcmp(origin->interface, link->name))
 		return;
 	link->mtu = raised;
 	s->routes[s->n_routes] = *origin;
