@@ -325,18 +325,36 @@ def test_a_large_transfer_each_way(lab, start_agent):
         lab.ur.run("nft", "delete", "table", "ip", "silent")
 
 
+SITE = ("link add site0 link low0 address 02:00:00:00:66:01 type macvlan mode bridge", "link set site0 up",
+        "addr add 10.66.0.1/30 dev site0", "route add 192.168.20.0/24 via 10.66.0.2 dev site0")
+
+
 @pytest.fixture
 def beyond(lab):
     """A plain link for a tunnel, and a router behind it that says what it cannot pass on: 1300 is the most."""
-    lab.wire("gw", "site0", "10.66.0.1/30", "ext", "site0", "10.66.0.2/30")
+    lab.wire("gw", "low0", "", "ext", "low0", "10.66.0.2/30")
+    lab.gw.ip("link set low0 arp off")  # or it answers for the addresses of what stands on it
     lab.wire("ext", "far0", "10.68.0.1/30", "ur", "far0", "10.68.0.2/30 192.168.20.1/24", mtu=1300)
-    lab.gw.ip("route add 192.168.20.0/24 via 10.66.0.2 dev site0")
+    lab.gw.ip(*SITE)
     lab.ext.ip("route add 192.168.20.0/24 via 10.68.0.2", f"route add {GATEWAY}/32 via 10.66.0.1")
     lab.ur.ip("route add 192.168.150.0/24 via 10.68.0.1")
     yield
-    lab.gw.ip("link del site0", "route flush cache")
+    lab.gw.ip("link del low0", "route flush cache")
     lab.ext.ip("link del far0")
     lab.ur.ip("route flush cache")
+
+
+def test_a_link_that_is_made_anew(lab, start_agent, beyond):
+    """So fast that nobody sees it gone; it has the same name and another index, and another path behind it."""
+    agent = start_agent()
+    agent.apply(spec(kube(), tunnels=[tunnel("site0", "auto", network="192.168.20.0/24", address="192.168.20.1")]),
+                settled=False)
+    wait_for(lambda: lab.gw.mtu("site0") == 1300 and agent.tunnel()["state"] == "Up", 15, what="the path is followed")
+    for host in (lab.ext, lab.ur):
+        host.ip("link set far0 mtu 1500")
+    stays(lambda: lab.gw.mtu("site0") == 1300, 1, "nothing says that there is more room now")
+    lab.gw.ip("link del site0", *SITE)
+    wait_for(lambda: lab.gw.mtu("site0") == 1400 and agent.tunnel()["state"] == "Up", 20, what="the larger path is found")
 
 
 def test_a_number_too_large_where_routers_say_so(lab, start_agent, beyond):
