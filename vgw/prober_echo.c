@@ -7,7 +7,8 @@
 #include "netcfg/base/log.h"
 #include "vgw/prober_internal.h"
 
-static void on_reply(void *ctx, const struct ip_addr *from, uint64_t nonce)
+/* One that comes back by another way says nothing of the tunnel. */
+static void on_reply(void *ctx, const struct ip_addr *from, int interface, uint64_t nonce)
 {
 	struct prober *p = ctx;
 	int64_t us = prober_now_us();
@@ -16,7 +17,7 @@ static void on_reply(void *ctx, const struct ip_addr *from, uint64_t nonce)
 		struct asked *a = p->asked[i];
 		bool of_path;
 
-		if (ip_addr_cmp(&a->now.peer, from))
+		if (ip_addr_cmp(&a->now.peer, from) || (a->now.interface && a->now.interface != interface))
 			continue;
 		of_path = path_confirmed(&a->path, nonce, us / 1000);
 		if (peer_take_echo(&a->peer, nonce, of_path, us) || of_path)

@@ -318,7 +318,7 @@ def test_a_large_transfer_each_way(lab, start_agent):
         wait_for(lambda: all(t.done() for t in going), 20, what="both transfers complete")
         for t in going:
             t.close()
-        assert pair.gw.tunnel()["path"]["reverseMtu"] < 1400
+        wait_for(lambda: pair.gw.tunnel()["path"]["reverseMtu"] < 1400, what="this end is told of the way back")
     finally:
         restore(lab.peer)
         lab.underlay_mtu(1500)
@@ -355,6 +355,18 @@ def test_a_link_that_is_made_anew(lab, start_agent, beyond):
     stays(lambda: lab.gw.mtu("site0") == 1300, 1, "nothing says that there is more room now")
     lab.gw.ip("link del site0", *SITE)
     wait_for(lambda: lab.gw.mtu("site0") == 1400 and agent.tunnel()["state"] == "Up", 20, what="the larger path is found")
+
+
+def test_echoes_that_come_back_another_way(lab, start_agent, beyond):
+    """Outside the tunnel: of the tunnel they say nothing."""
+    agent = start_agent()
+    agent.apply(spec(kube(), tunnels=[tunnel("site0", network="192.168.20.0/24", address="192.168.20.1")]), settled=False)
+    wait_for(lambda: agent.tunnel()["state"] == "Up", what="Up")
+    lab.ext.ip(f"route del {GATEWAY}/32")
+    ping = lab.gw.run("ping", "-c1", "-W2", "-I", GATEWAY, "192.168.20.1", check=False)
+    assert ping.returncode == 0, "by the external network the way back is open"
+    wait_for(lambda: agent.tunnel()["state"] == "Down", what="Down")
+    assert agent.tunnel()["path"]["pmtud"] in ("Unknown", "Working")
 
 
 def test_a_number_too_large_where_routers_say_so(lab, start_agent, beyond):

@@ -89,7 +89,7 @@ static void test_changes_and_reports(void **state)
 	path_search_started(&p);
 	assert_false(path_search_ended(&p, &none, 1500, 1500, 100));
 	assert_int_equal(path_next(&p, 100 + PATH_RETRY_MS - 1), PATH_NOTHING);
-	measured(&p, 1400, true, 100 + PATH_RETRY_MS);
+	measured(&p, 1400, true, 10100);
 	path_reported(&p, 1500, 20000);
 	assert_int_equal(path_next(&p, 12000), PATH_NOTHING);
 	path_reported(&p, 1400, 14000);
@@ -132,6 +132,28 @@ static void test_what_is_swallowed(void **state)
 	}
 }
 
+/* A hiccup at the start costs a second, a path without answers a search every ten. */
+static void test_without_a_result(void **state)
+{
+	static const int64_t waits[] = {1000, 2000, 4000, 8000, 10000, 10000};
+	const struct pmtu_search_result none = {0};
+	struct peer_path p;
+	int64_t now = 0;
+
+	path_init(&p, now);
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+			assert_true(path_next(&p, now) >= PATH_SEARCH);
+			path_search_started(&p);
+			path_search_ended(&p, &none, 1500, 1500, now);
+			assert_true(path_next(&p, now + waits[i] - 1) < PATH_SEARCH);
+			now += waits[i];
+		}
+		measured(&p, 1400, true, now);
+		path_changed(&p, now);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -140,6 +162,7 @@ int main(void)
 		cmocka_unit_test(test_upwards_seldom),
 		cmocka_unit_test(test_changes_and_reports),
 		cmocka_unit_test(test_what_is_swallowed),
+		cmocka_unit_test(test_without_a_result),
 	};
 
 	return cmocka_run_group_tests_name("peer path", tests, NULL, NULL);

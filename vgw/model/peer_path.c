@@ -9,6 +9,7 @@ void path_init(struct peer_path *p, int64_t now_ms)
 	p->pmtud = PMTU_UNKNOWN;
 	p->measured_ms = -1;
 	p->raise_every_ms = PATH_RAISE_MS;
+	p->retry_ms = PATH_RETRY_MS;
 	path_changed(p, now_ms);
 }
 
@@ -94,9 +95,11 @@ bool path_search_ended(struct peer_path *p, const struct pmtu_search_result *res
 	p->confirm_ms = now_ms + PATH_CONFIRM_MS;
 	p->raise_ms = now_ms + p->raise_every_ms;
 	if (!result->mtu) {
-		search_at(p, now_ms + PATH_RETRY_MS);
+		search_at(p, now_ms + p->retry_ms);
+		p->retry_ms = p->retry_ms * 2 < PATH_RETRY_MAX_MS ? p->retry_ms * 2 : PATH_RETRY_MAX_MS;
 		return false;
 	}
+	p->retry_ms = PATH_RETRY_MS;
 	changed = result->mtu != p->mtu || result->pmtud != p->pmtud;
 	p->mtu = result->mtu;
 	p->pmtud = result->pmtud;

@@ -15,10 +15,11 @@ enum {
 	PATH_CONFIRM_MS = 5000,
 	PATH_MISS_MS = 1000, /* without an answer for so long: a miss */
 	PATH_MISSES = 2,
-	PATH_RAISE_MS = 180000, /* between searches upwards that need the link raised */
-	PATH_LOOK_MS = 15000,	/* between those that do not */
-	PATH_RETRY_MS = 10000,	/* after a search without a result */
-	PATH_REPORT_MS = 2000,	/* reports of routers start at most one search in so long */
+	PATH_RAISE_MS = 180000,	   /* between searches upwards that need the link raised */
+	PATH_LOOK_MS = 15000,	   /* between those that do not */
+	PATH_RETRY_MS = 1000,	   /* after a search without a result; then twice as long each time, */
+	PATH_RETRY_MAX_MS = 10000, /* up to this */
+	PATH_REPORT_MS = 2000,	   /* reports of routers start at most one search in so long */
 };
 
 enum path_task { PATH_NOTHING, PATH_CONFIRM, PATH_SEARCH, PATH_RAISE };
@@ -36,6 +37,7 @@ struct peer_path {
 	int64_t search_ms, confirm_ms, raise_ms;
 	uint64_t nonce; /* of the confirmation under way */
 	unsigned misses;
+	int64_t retry_ms; /* until the next search, should this one have no result either */
 };
 
 /* Nothing known: a search is due at once. */

@@ -12,6 +12,7 @@
 #include <linux/errqueue.h>
 
 #include "netcfg/model/sockaddr.h"
+#include "vgw/probe/packet_info.h"
 
 /* At most so many packets are read before others get their turn. */
 enum { BATCH = 256, CONTROL = 512, QUEUE_BYTES = 1 << 20 };
@@ -30,24 +31,6 @@ struct peer_socket {
 	uint32_t local_mtu; /* of the latest local EMSGSIZE */
 	uint8_t payload[PEER_PACKET_MAX];
 };
-
-static int interface_of(struct msghdr *m)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-		struct in_pktinfo v4;
-		struct in6_pktinfo v6;
-
-		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-			memcpy(&v4, CMSG_DATA(c), sizeof(v4));
-			return v4.ipi_ifindex;
-		}
-		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-			memcpy(&v6, CMSG_DATA(c), sizeof(v6));
-			return (int)v6.ipi6_ifindex;
-		}
-	}
-	return 0;
-}
 
 /* What an error is about: the packet that met it is quoted, as far as the report did. */
 static void take_error(struct peer_socket *s, const struct sock_extended_err *e, const struct ip_addr *peer,
@@ -128,7 +111,7 @@ static bool read_packet(struct peer_socket *s)
 	if (peer_packet_read(s->payload, (size_t)n, s->family, &packet) < 0)
 		return true;
 	ip_from_sockaddr(&from, &at.from);
-	at.interface = interface_of(&m);
+	at.interface = packet_info_interface(&m);
 	if (at.from.port)
 		s->events.packet(s->events.ctx, &at, &packet);
 	return true;
@@ -215,26 +198,6 @@ void peer_socket_close(struct peer_socket *s)
 	free(s);
 }
 
-/* By that interface and no other, from our own address. */
-static void name_interface(const struct peer_socket *s, int interface, struct msghdr *m)
-{
-	struct in_pktinfo v4 = {.ipi_ifindex = interface};
-	struct in6_pktinfo v6 = {.ipi6_ifindex = (unsigned)interface};
-	size_t size = s->family == IP_V6 ? sizeof(v6) : sizeof(v4);
-	struct cmsghdr *c = CMSG_FIRSTHDR(m);
-
-	memcpy(&v4.ipi_spec_dst, s->own.bytes, 4);
-	memcpy(&v6.ipi6_addr, s->own.bytes, 16);
-	c->cmsg_level = s->family == IP_V6 ? IPPROTO_IPV6 : IPPROTO_IP;
-	c->cmsg_type = s->family == IP_V6 ? IPV6_PKTINFO : IP_PKTINFO;
-	c->cmsg_len = CMSG_LEN(size);
-	m->msg_controllen = CMSG_SPACE(size);
-	if (s->family == IP_V6)
-		memcpy(CMSG_DATA(c), &v6, sizeof(v6));
-	else
-		memcpy(CMSG_DATA(c), &v4, sizeof(v4));
-}
-
 int peer_socket_send(struct peer_socket *s, const struct ip_endpoint *to, int interface,
 		     const struct peer_packet *packet, size_t len, uint32_t *mtu)
 {
@@ -251,7 +214,7 @@ int peer_socket_send(struct peer_socket *s, const struct ip_endpoint *to, int in
 	if (interface) {
 		m.msg_control = control;
 		m.msg_controllen = sizeof(control);
-		name_interface(s, interface, &m);
+		packet_info_put(&m, &s->own, interface);
 	}
 	*mtu = 0;
 	for (int tries = 0; tries < 3; tries++) {

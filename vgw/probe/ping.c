@@ -13,6 +13,7 @@
 
 #include "netcfg/model/sockaddr.h"
 #include "vgw/probe/echo_packet.h"
+#include "vgw/probe/packet_info.h"
 
 enum { BATCH = 64, SEEN = 256, CONTROL = 128 };
 
@@ -36,12 +37,18 @@ static void on_io(struct ev_loop *loop, ev_io *w, int revents)
 
 	for (int i = 0; i < BATCH; i++) {
 		uint8_t data[SEEN];
-		struct sockaddr_storage ss;
-		socklen_t len = sizeof(ss);
+		char control[CONTROL];
+		struct sockaddr_storage ss = {0};
+		struct iovec v = {.iov_base = data, .iov_len = sizeof(data)};
+		struct msghdr m = {.msg_name = &ss,
+				   .msg_namelen = sizeof(ss),
+				   .msg_iov = &v,
+				   .msg_iovlen = 1,
+				   .msg_control = control,
+				   .msg_controllen = sizeof(control)};
 		struct echo_head head;
 		struct ip_endpoint from;
-		ssize_t n = recvfrom(p->fd, data, sizeof(data), MSG_DONTWAIT | MSG_TRUNC,
-				     (struct sockaddr *)&ss, &len);
+		ssize_t n = recvmsg(p->fd, &m, MSG_DONTWAIT | MSG_TRUNC);
 
 		if (n < 0)
 			return;
@@ -49,7 +56,7 @@ static void on_io(struct ev_loop *loop, ev_io *w, int revents)
 				    (size_t)n < sizeof(data) ? (size_t)n : sizeof(data), (size_t)n, &head))
 			continue;
 		ip_from_sockaddr(&ss, &from);
-		p->reply(p->ctx, &from.addr, head.nonce);
+		p->reply(p->ctx, &from.addr, packet_info_interface(&m), head.nonce);
 	}
 }
 
@@ -64,6 +71,7 @@ static int configure(int fd, uint8_t family)
 		ICMP6_FILTER_SETPASS(ICMP6_ECHO_REPLY, &filter);
 		if (setsockopt(fd, IPPROTO_ICMPV6, ICMP6_FILTER, &filter, sizeof(filter)) < 0 ||
 		    setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on)) < 0 ||
+		    setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on)) < 0 ||
 		    setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &v6, sizeof(v6)) < 0)
 			return -errno;
 	} else {
@@ -71,6 +79,7 @@ static int configure(int fd, uint8_t family)
 
 		if (setsockopt(fd, SOL_RAW, ICMP_FILTER, &filter, sizeof(filter)) < 0 ||
 		    setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &on, sizeof(on)) < 0 ||
+		    setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on)) < 0 ||
 		    setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &v4, sizeof(v4)) < 0)
 			return -errno;
 	}
@@ -120,22 +129,6 @@ void ping_close(struct ping *p)
 	free(p);
 }
 
-static void name_interface(const struct ping *p, int interface, struct msghdr *m)
-{
-	struct in_pktinfo v4 = {.ipi_ifindex = interface};
-	struct in6_pktinfo v6 = {.ipi6_ifindex = (unsigned)interface};
-	bool is_v6 = p->source.family == IP_V6;
-	struct cmsghdr *c = CMSG_FIRSTHDR(m);
-
-	memcpy(&v4.ipi_spec_dst, p->source.bytes, 4);
-	memcpy(&v6.ipi6_addr, p->source.bytes, 16);
-	c->cmsg_level = is_v6 ? IPPROTO_IPV6 : IPPROTO_IP;
-	c->cmsg_type = is_v6 ? IPV6_PKTINFO : IP_PKTINFO;
-	c->cmsg_len = CMSG_LEN(is_v6 ? sizeof(v6) : sizeof(v4));
-	memcpy(CMSG_DATA(c), is_v6 ? (void *)&v6 : (void *)&v4, is_v6 ? sizeof(v6) : sizeof(v4));
-	m->msg_controllen = CMSG_SPACE(is_v6 ? sizeof(v6) : sizeof(v4));
-}
-
 int ping_send(struct ping *p, const struct ip_addr *to, int interface, uint32_t size, uint64_t nonce)
 {
 	static uint8_t zeroes[UINT16_MAX];
@@ -157,7 +150,7 @@ int ping_send(struct ping *p, const struct ip_addr *to, int interface, uint32_t 
 	if (interface) {
 		m.msg_control = control;
 		m.msg_controllen = sizeof(control);
-		name_interface(p, interface, &m);
+		packet_info_put(&m, &p->source, interface);
 	}
 	return sendmsg(p->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }

@@ -12,8 +12,8 @@
 
 struct ping;
 
-/* An echo came back from FROM with our tag. */
-typedef void ping_reply_fn(void *ctx, const struct ip_addr *from, uint64_t nonce);
+/* An echo came back from FROM, by the interface of that index, with our tag. */
+typedef void ping_reply_fn(void *ctx, const struct ip_addr *from, int interface, uint64_t nonce);
 
 /* SOURCE need not be on this host yet. 0 or -errno: -EPERM without the privilege. */
 int ping_open(struct ev_loop *loop, const struct ip_addr *source, ping_reply_fn *reply, void *ctx,
