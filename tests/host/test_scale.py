@@ -174,9 +174,9 @@ def streaks(agent, names_):
 
 
 def test_more_checks_than_this_host_can_do(lab, agent, walls):
-    """400 handshakes are wanted ten times a second: all are late by the same, nobody is taken for dead for it, who does die
+    """1,200 handshakes are wanted ten times a second: all are late by the same, nobody is taken for dead for it, who does die
     is still found, and the control channel answers."""
-    crowd = [f"f{n}" for n in range(400)]
+    crowd = [f"f{n}" for n in range(1200)]
     often = {"type": "https", "path": "/readyz", "interval": "100ms", "timeout": "800ms", "rise": 1, "fall": 2}
     agent.apply(spec(tcp("web", 8080), *(tcp(name, 20000 + n, check=often, backends=[backend(f"cp{n % 2 + 1}")])
                                          for n, name in enumerate(crowd))))
@@ -190,11 +190,11 @@ def test_more_checks_than_this_host_can_do(lab, agent, walls):
         slowest[0] = max(slowest[0], time.monotonic() - asked)
         now = streaks(agent, crowd)
         did = sorted(now[name] - before[name] for name in crowd)
-        return did[0] >= 2 and did
+        return did[0] >= 5 and did
 
     begin = time.monotonic()
-    did = wait_for(answers, timeout=40, what="every one was checked twice", step=0.1)
-    assert did[-1] <= 6, did
+    did = wait_for(answers, timeout=40, what="every one was checked five times", step=0.1)
+    assert did[-1] <= 10, did
     assert sum(did) < 0.8 * 10 * (time.monotonic() - begin) * len(crowd), "it was too much indeed"
     assert slowest[0] < 0.5
     assert {f["name"]: f["backends"][0]["since"] for f in agent.status()["frontends"]} == since, "no verdict has changed"
