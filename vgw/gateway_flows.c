@@ -181,6 +181,13 @@ static bool still_dead(void *ctx, const struct ct_pair *pair)
 	return state && is_gone(g, state, pair);
 }
 
+static bool may_forge(void *ctx)
+{
+	const struct gateway *g = ctx;
+
+	return g->spec && g->in_sync && !g->event_ms;
+}
+
 /* Checks go on without them. */
 static void open_hints(struct gateway *g)
 {
@@ -207,6 +214,7 @@ int gateway_flows_open(struct gateway *g, struct vgw_err *err)
 {
 	struct reaper_events events = {.reaped = on_reaped,
 				       .still_dead = still_dead,
+				       .may_forge = may_forge,
 				       .count_begin = on_count_begin,
 				       .flow = on_flow,
 				       .count_end = on_count_end,

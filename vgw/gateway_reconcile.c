@@ -504,5 +504,6 @@ static void removed(void *ctx, const char *line)
 
 int gateway_remove(struct gateway *g, struct buf *lines, struct vgw_err *err)
 {
+	reaper_forget(g->reaper);
 	return host_remove(&g->host, &g->record, removed, lines, err);
 }

@@ -46,25 +46,32 @@ struct reaper {
 	int64_t count_cost_us, count_not_before_ms;
 };
 
+static void forget_queue(struct reaper *r)
+{
+	ev_timer_stop(r->loop, &r->forge_timer);
+	free(r->queue);
+	r->queue = NULL;
+	r->n_queue = r->next = 0;
+}
+
 static void on_forge(struct ev_loop *loop, ev_timer *w, int revents)
 {
 	struct reaper *r = w->data;
 
+	if (!r->events.may_forge(r->events.ctx))
+		return;
 	for (int i = 0; i < FORGE_PORTION && r->next < r->n_queue; i++, r->next++)
 		forge_ack(r->forge, &r->queue[r->next].from, &r->queue[r->next].to);
-	if (r->next < r->n_queue)
-		return;
-	ev_timer_stop(loop, w);
-	free(r->queue);
-	r->queue = NULL;
-	r->n_queue = r->next = 0;
+	if (r->next == r->n_queue)
+		forget_queue(r);
 }
 
 static void on_flow(void *ctx, const struct ct_flow *flow)
 {
 	struct reaper *r = ctx;
 
-	r->events.flow(r->events.ctx, &flow->port, &flow->backend);
+	if (!flow->over)
+		r->events.flow(r->events.ctx, &flow->port, &flow->backend);
 }
 
 static void on_count(struct ev_loop *loop, ev_io *w, int revents)
@@ -121,17 +128,21 @@ static void rescan_free(struct rescan *s)
 	free(s);
 }
 
+void reaper_forget(struct reaper *r)
+{
+	while (r->rescans)
+		rescan_free(r->rescans);
+	forget_queue(r);
+}
+
 void reaper_free(struct reaper *r)
 {
 	if (!r)
 		return;
-	while (r->rescans)
-		rescan_free(r->rescans);
-	ev_timer_stop(r->loop, &r->forge_timer);
+	reaper_forget(r);
 	ev_io_stop(r->loop, &r->count_io);
 	conntrack_close(r->conntrack);
 	forge_close(r->forge);
-	free(r->queue);
 	free(r);
 }
 
@@ -148,7 +159,7 @@ static void draw_out(struct reaper *r, const struct ct_flow *flows, size_t n)
 		return;
 	r->queue = queue;
 	for (size_t i = 0; i < n; i++)
-		if (flows[i].port.protocol == IPPROTO_TCP)
+		if (flows[i].port.protocol == IPPROTO_TCP && flows[i].established)
 			queue[r->n_queue++] = (struct forged){flows[i].port.at, flows[i].client};
 	if (!ev_is_active(&r->forge_timer)) {
 		ev_timer_set(&r->forge_timer, 0, FORGE_PERIOD_S);
@@ -159,11 +170,16 @@ static void draw_out(struct reaper *r, const struct ct_flow *flows, size_t n)
 static void tell(struct reaper *r, const struct ct_flow *flows, size_t n)
 {
 	char text[IP_ENDPOINT_STRLEN];
+	size_t reaped = 0;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		if (flows[i].over)
+			continue;
 		r->events.reaped(r->events.ctx, &flows[i].port, &flows[i].backend, 1);
-	if (n)
-		log_info("reaper: %zu flows, the first of dead %s", n,
+		reaped++;
+	}
+	if (reaped)
+		log_info("reaper: %zu flows, the first of dead %s", reaped,
 			 ip_endpoint_print(&flows[0].backend, text));
 }
 

@@ -23,6 +23,12 @@ struct reaper_events {
 	reaper_reaped_fn *reaped;
 	/* Asked before each later look: a backend that is back keeps its flows. */
 	bool (*still_dead)(void *ctx, const struct ct_pair *pair);
+	/*
+	 * Asked before each portion of forged ACKs: the rule that keeps them from being tracked is there. One
+	 * that is tracked makes the kernel take the client's next SYN from that port for a reply, and refuse
+	 * it.
+	 */
+	bool (*may_forge)(void *ctx);
 	void (*count_begin)(void *ctx);
 	reaper_flow_fn *flow;
 	void (*count_end)(void *ctx);
@@ -37,6 +43,8 @@ void reaper_free(struct reaper *r);
 
 /* Reap the flows of N pairs now, and look again twice for flows that came back between deletion and rule. */
 void reaper_kill(struct reaper *r, const struct ct_pair *pairs, size_t n);
+/* What is still to be looked for or drawn out is left as it is: our rules are about to go. */
+void reaper_forget(struct reaper *r);
 /*
  * Begin a count, unless one is running. What the last one cost is made up for first, so that counting, which
  * is for reports alone, takes no more than a fiftieth of a core however many flows there are; AT_ONCE does

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_conntrack_tcp.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <stdlib.h>
@@ -150,12 +151,31 @@ static void get_tuple(const struct nlattr *nest, struct ip_endpoint *src, struct
 	}
 }
 
+/* enum tcp_conntrack; TCP_CONNTRACK_NONE where it is not told. */
+static uint8_t get_tcp_state(const struct nlattr *info)
+{
+	const struct nlattr *part, *a;
+
+	mnl_attr_for_each_nested(part, info)
+	{
+		if (mnl_attr_get_type(part) != CTA_PROTOINFO_TCP)
+			continue;
+		mnl_attr_for_each_nested(a, part)
+		{
+			if (mnl_attr_get_type(a) == CTA_PROTOINFO_TCP_STATE &&
+			    mnl_attr_get_payload_len(a) == 1)
+				return mnl_attr_get_u8(a);
+		}
+	}
+	return TCP_CONNTRACK_NONE;
+}
+
 /* False for what is no DNATed TCP or UDP flow. */
 static bool get_flow(const struct nlmsghdr *nlh, struct ct_flow *out)
 {
 	const struct nlattr *a;
 	uint32_t status = 0;
-	uint8_t reply_protocol = 0;
+	uint8_t reply_protocol = 0, state = TCP_CONNTRACK_NONE;
 
 	memset(out, 0, sizeof(*out));
 	mnl_attr_for_each(a, nlh, sizeof(struct nfgenmsg))
@@ -173,8 +193,13 @@ static bool get_flow(const struct nlmsghdr *nlh, struct ct_flow *out)
 		case CTA_STATUS:
 			status = ntohl(mnl_attr_get_u32(a));
 			break;
+		case CTA_PROTOINFO:
+			state = get_tcp_state(a);
+			break;
 		}
 	}
+	out->over = state == TCP_CONNTRACK_TIME_WAIT || state == TCP_CONNTRACK_CLOSE;
+	out->established = !out->over && state != TCP_CONNTRACK_SYN_SENT;
 	return (status & IPS_DST_NAT) && out->client.addr.family && out->backend.addr.family;
 }
 

@@ -14,6 +14,8 @@ struct ct_flow {
 	struct ip_endpoint backend;	/* who answers */
 	struct ip_endpoint seen_client; /* as the backend sees it: another one when masqueraded */
 	uint32_t id;
+	bool established; /* a client waits for it: UDP, or TCP that was answered and is not over */
+	bool over;	  /* TCP that has been closed or reset: the kernel only remembers it */
 };
 
 struct conntrack;

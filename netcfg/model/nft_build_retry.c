@@ -195,6 +195,9 @@ static void build_beyond(struct build *b, struct nft_chain *c)
 	rule_verdict(&r, NF_ACCEPT, NULL);
 	build_rule(b, c, &r);
 	r.n = 0;
+	/* A client's port that comes again while the kernel remembers how a backend reset it is still refused
+	 * in the name of that flow. */
+	rule_tcp_flags(&r, NFT_TCP_RST, 0, true);
 	rule_ct_status(&r, IPS_ASSURED, true);
 	rule_verdict(&r, NF_ACCEPT, NULL);
 	build_rule(b, c, &r);

@@ -90,6 +90,7 @@ def ground(lab, ways, running):
         agent.apply(dual_stack(kube(), *(frontend(way, family) for way in ways for family in FAMILIES),
                                tunnels=[tunnel(lab.wg)]))
         lab.gw.nft(WATCH)
+        wait_for(lambda: all(f["healthy"] == f["total"] for f in agent.status()["frontends"]), what="all backends are up")
         if not running:
             agent.kill()
         yield agent, dict(zip(CONTROL_PLANE, stopping))

@@ -95,6 +95,35 @@ def test_three_hundred_flows_at_once(lab, quiet, agent):
         assert flows.echo(flows.of("cp1", "cp3"))
 
 
+def test_giving_up_while_clients_are_drawn_out_leaves_no_flow_behind(lab, quiet, agent):
+    """Without the rule that keeps it from being tracked, a forged ACK would be a flow of its own, from the frontend to the
+    client: the kernel would take the client's next SYN from that port for a reply, and refuse it."""
+    agent.apply(spec(kube(), echo("echo4", 8080)))
+    with Flows(lab.cl, GATEWAY, 8080, 840):
+        wait_for(lambda: Counter(counted(agent, "echo4", "flows").values())[280] == 3, what="flows")
+        lab.cable("cp2", False)
+        lab.cable("cp3", False)
+        status = agent.status()
+        while sum(b["state"] == "Dead" for row in status["frontends"] if row["name"] == "echo4" for b in row["backends"]) < 2:
+            status = agent.get(f"/v1/status?since={status['revision']}&wait=10s", timeout=15).json
+        assert agent.delete().status == 200
+        found = [line for line in lab.gw.run("conntrack", "-L", "-p", "tcp", "--orig-src", GATEWAY).stdout.splitlines()
+                 if re.search(r"src=\S+ dst=\S+ sport=8080 ", line)]
+        assert not found, (len(found), found[0])
+
+
+def test_closed_flows_are_no_flows(lab, quiet, agent):
+    """What the kernel only remembers is neither counted nor said to be reaped."""
+    agent.apply(spec(kube(), echo("echo4", 8080)))
+    with Flows(lab.cl, GATEWAY, 8080, 9):
+        wait_for(lambda: set(counted(agent, "echo4", "flows").values()) == {3}, what="flows")
+    wait_for(lambda: set(counted(agent, "echo4", "flows").values()) == {0}, what="none")
+    assert entries(lab.gw, GATEWAY, 8080), "the kernel remembers them"
+    lab.cable("cp2", False)
+    agent.becomes(CP2, "Dead", frontend="echo4")
+    assert set(counted(agent, "echo4", "flowsReaped").values()) == {0}
+
+
 def test_reaped_flows_are_counted_in_the_metrics(lab, quiet, agent):
     agent.apply(spec(kube(), echo("echo4", 8080)))
     with Flows(lab.cl, GATEWAY, 8080, 9) as flows:
