@@ -170,13 +170,14 @@ static uint32_t limit_of(const struct gateway *g, const struct spec_tunnel *t, c
 static void describe(const struct gateway *g, const struct spec_tunnel *t, struct prober_tunnel *out)
 {
 	const struct rt_link *link = rt_host_link(&g->view.rt, t->interface);
+	uint32_t held;
 
 	*out = (struct prober_tunnel){.name = t->name, .peer = t->peer_address, .network = t->peer_network};
 	out->limit = limit_of(g, t, link);
 	out->may_raise = !t->mtu && t->interface[0] && t->peer_network.addr.family && is_alone(g->spec, t);
 	if (!t->interface[0]) {
 		out->link = route_wanted(g, t) ? PROBER_READY : PROBER_NO_ROUTE;
-		out->in_force = own_route_mtu(g, t);
+		out->in_force = out->held = own_route_mtu(g, t);
 		link = route_link(g, t);
 		out->was_down = link && monitor_links_has(&g->down, link->index);
 		return;
@@ -186,7 +187,10 @@ static void describe(const struct gateway *g, const struct spec_tunnel *t, struc
 		return;
 	out->interface = link->index;
 	out->was_down = monitor_links_has(&g->down, link->index);
-	out->in_force = link->mtu;
+	out->in_force = out->held = link->mtu;
+	held = own_route_mtu(g, t);
+	if (held && held < out->held)
+		out->held = held;
 	out->link = !link->up ? PROBER_DOWN : leads_into(g, t, link->index) ? PROBER_READY : PROBER_NO_ROUTE;
 }
 

@@ -226,12 +226,16 @@ static int find_tunnels(const struct host *h, const struct spec *spec, const str
 	return 0;
 }
 
-/* Where a route of ours may be wanted: no interface of its own, or one that is raised for a search. */
+/* Where a route of ours may be wanted: no interface of its own, or one that has more than is in use. */
 static bool needs_origin(const struct host_view *v, const struct spec *spec, size_t tunnel)
 {
 	const struct spec_tunnel *t = &spec->tunnels[tunnel];
+	struct wanted_mtu mtu;
 
-	return t->peer_network.addr.family && (!t->interface[0] || v->facts.tunnels[tunnel].raised);
+	if (!t->peer_network.addr.family)
+		return false;
+	wanted_tunnel_mtu(spec, &v->facts, tunnel, &mtu);
+	return !t->interface[0] || v->facts.tunnels[tunnel].raised || mtu.out_of_range;
 }
 
 static int find_origins(struct host *h, const struct spec *spec, struct host_view *v)

@@ -26,7 +26,8 @@ struct prober_tunnel {
 	int interface;		  /* index; 0: as routed */
 	enum prober_link link;
 	bool was_down;	   /* if only for a moment, since the last time */
-	uint32_t in_force; /* MTU, bytes; 0 not known */
+	uint32_t in_force; /* MTU of the link, or of our route where there is none; bytes; 0 not known */
+	uint32_t held;	   /* what packets to the network get: less than the link's where our route says so */
 	uint32_t limit;	   /* the largest MTU that may ever be used */
 	bool may_raise;	   /* the link follows the measurement, so it may be raised for one */
 };

@@ -133,7 +133,7 @@ static void confirm(struct asked *a, int64_t us)
 	uint64_t nonce = fresh_nonce();
 	uint32_t mtu;
 
-	path_confirm_sent(&a->path, nonce, us / 1000);
+	path_confirm_sent(&a->path, nonce, a->peer.rtt_ms, us / 1000);
 	if (peer_wants_echo(&a->peer, us / 1000))
 		prober_ping(a, nonce, a->path.mtu);
 	/* The device got smaller than what is in use: no question of losses. */
@@ -199,7 +199,7 @@ void prober_look(const struct asked *a, struct prober_view *out)
 	case PROBER_READY:
 		out->verdict = peer_verdict(&a->peer, now);
 		/* While the link is raised, our route holds what is in use. */
-		if (out->verdict == PEER_UP && !a->raise && path_swallows(&a->path, t->in_force))
+		if (out->verdict == PEER_UP && !a->raise && path_swallows(&a->path, t->held))
 			out->verdict = PEER_BLACK_HOLE;
 		return;
 	}
@@ -226,7 +226,7 @@ static void report(struct asked *a)
 
 void prober_turn(struct asked *a)
 {
-	int64_t us = prober_now_us(), wait;
+	int64_t us = prober_now_us(), wait, miss;
 
 	a->touched = false;
 	if (a->now.link == PROBER_READY && socket_of(a)) {
@@ -241,6 +241,9 @@ void prober_turn(struct asked *a)
 	wait = a->small_ms * 1000 - us;
 	if (a->search && pmtu_search_wait(a->search, us) < wait)
 		wait = pmtu_search_wait(a->search, us);
+	miss = path_wait(&a->path, us / 1000);
+	if (miss >= 0 && miss * 1000 < wait)
+		wait = miss * 1000;
 	ev_timer_stop(a->prober->loop, &a->timer);
 	ev_timer_set(&a->timer, wait > 0 ? (double)wait / 1e6 : 0, 0);
 	ev_timer_start(a->prober->loop, &a->timer);

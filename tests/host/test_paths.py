@@ -272,7 +272,8 @@ def test_the_management_side(lab, start_agent):
 
 @pytest.mark.parametrize("ipv6", [False, True])
 def test_the_clamp_follows(lab, pair, ipv6):
-    """Below 1280 too; the link only where nothing uses it for IPv6, which the kernel would take off it."""
+    """Below 1280 too; the link only where nothing uses it for IPv6, which the kernel would take off it. Then a route of
+    ours holds what IPv4 needs."""
     routes6 = [(host, f"fd00:{net}::/64 dev {link}") for host, net, link in
                ((lab.gw, 10, lab.wg), (lab.peer, 150, lab.wg_peer))]
     for host, route in () if ipv6 else routes6:
@@ -284,7 +285,9 @@ def test_the_clamp_follows(lab, pair, ipv6):
         low = wait_for(lambda: pair.gw.tunnel()["path"].get("mtu", 1400) < 1280 and pair.gw.tunnel()["path"]["mtu"],
                        what="the path is measured")
         wait_for(lambda: lab.gw.mtu(lab.wg) == (1280 if ipv6 else low), what="the link follows")
-        wait_for(lambda: pair.gw.tunnel()["state"] == ("BlackHole" if ipv6 else "Up"), what="the state")
+        wait_for(lambda: pair.gw.tunnel()["state"] == "Up", what="the state")
+        way = lab.gw.run("ip", "route", "get", "192.168.10.10").stdout
+        assert ipv6 == (f"mtu {low}" in way), way
         row = pair.gw.tunnel()["mtu"]
         assert (row["state"], row["wanted"]) == ("OutOfRange" if ipv6 else "InSync", low)
         with Capture(lab.mg, "eth0", "tcp[tcpflags] & tcp-syn != 0") as far:
@@ -294,6 +297,7 @@ def test_the_clamp_follows(lab, pair, ipv6):
     finally:
         pair.gw.delete()
         pair.peer.delete()
+        assert "mtu" not in lab.gw.run("ip", "route", "show", "192.168.10.0/24").stdout
         for host, route in () if ipv6 else routes6:
             host.ip(f"link set {route.split()[-1]} mtu 1420", f"route replace {route}")
 

@@ -21,7 +21,7 @@ static void measured(struct peer_path *p, uint32_t mtu, bool at_ceiling, int64_t
 	assert_int_equal(p->mtu, mtu);
 }
 
-static void test_confirmed_every_five_seconds(void **state)
+static void test_confirmed_regularly(void **state)
 {
 	struct peer_path p;
 	int64_t now = 1000;
@@ -32,7 +32,7 @@ static void test_confirmed_every_five_seconds(void **state)
 		assert_int_equal(path_next(&p, now + PATH_CONFIRM_MS - 1), PATH_NOTHING);
 		now += PATH_CONFIRM_MS;
 		assert_int_equal(path_next(&p, now), PATH_CONFIRM);
-		path_confirm_sent(&p, i, now);
+		path_confirm_sent(&p, i, -1, now);
 		assert_int_equal(path_next(&p, now), PATH_NOTHING);
 		assert_false(path_confirmed(&p, i + 1, now));
 		assert_true(path_confirmed(&p, i, now));
@@ -48,22 +48,45 @@ static void test_two_misses_search_at_once(void **state)
 	path_init(&p, now);
 	measured(&p, 1400, true, now);
 	now += PATH_CONFIRM_MS;
-	path_confirm_sent(&p, 1, now);
+	path_confirm_sent(&p, 1, -1, now);
 	now += PATH_MISS_MS;
 	assert_int_equal(path_next(&p, now), PATH_CONFIRM);
-	path_confirm_sent(&p, 2, now);
+	path_confirm_sent(&p, 2, -1, now);
 	now += PATH_MISS_MS;
 	measured(&p, 1280, false, now);
 	/* One miss and an answer is none. */
 	now += PATH_CONFIRM_MS;
-	path_confirm_sent(&p, 3, now);
+	path_confirm_sent(&p, 3, -1, now);
 	now += PATH_MISS_MS;
 	assert_int_equal(path_next(&p, now), PATH_CONFIRM);
-	path_confirm_sent(&p, 4, now);
+	path_confirm_sent(&p, 4, -1, now);
 	assert_true(path_confirmed(&p, 4, now));
 	now += PATH_CONFIRM_MS;
-	path_confirm_sent(&p, 5, now);
+	path_confirm_sent(&p, 5, -1, now);
 	assert_int_equal(path_next(&p, now + PATH_MISS_MS), PATH_CONFIRM);
+}
+
+/* The nearer the peer, the sooner a shrunken path is known. */
+static void test_a_miss_by_the_round_trip(void **state)
+{
+	static const struct {
+		double rtt_ms;
+		int64_t miss_ms;
+	} cases[] = {{-1, 1000}, {0, 300}, {0.4, 301}, {20, 360}, {200, 900}, {240, 1000}, {5000, 1000}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct peer_path p;
+
+		path_init(&p, 0);
+		measured(&p, 1400, true, 0);
+		assert_int_equal(path_wait(&p, 0), -1);
+		path_confirm_sent(&p, 1, cases[i].rtt_ms, 10000);
+		assert_int_equal(path_wait(&p, 10000), cases[i].miss_ms);
+		assert_int_equal(path_next(&p, 10000 + cases[i].miss_ms - 1), PATH_NOTHING);
+		assert_int_equal(path_wait(&p, 10000 + cases[i].miss_ms + 5), 0);
+		assert_int_equal(path_next(&p, 10000 + cases[i].miss_ms), PATH_CONFIRM);
+		assert_int_equal(path_wait(&p, 10000 + cases[i].miss_ms), -1);
+	}
 }
 
 static void test_upwards_seldom(void **state)
@@ -72,7 +95,7 @@ static void test_upwards_seldom(void **state)
 
 	path_init(&p, 0);
 	measured(&p, 1280, false, 0);
-	path_confirm_sent(&p, 1, PATH_RAISE_MS - 10);
+	path_confirm_sent(&p, 1, -1, PATH_RAISE_MS - 10);
 	assert_true(path_confirmed(&p, 1, PATH_RAISE_MS - 10));
 	assert_int_equal(path_next(&p, PATH_RAISE_MS - 1), PATH_NOTHING);
 	assert_int_equal(path_next(&p, PATH_RAISE_MS), PATH_RAISE);
@@ -157,8 +180,9 @@ static void test_without_a_result(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_confirmed_every_five_seconds),
+		cmocka_unit_test(test_confirmed_regularly),
 		cmocka_unit_test(test_two_misses_search_at_once),
+		cmocka_unit_test(test_a_miss_by_the_round_trip),
 		cmocka_unit_test(test_upwards_seldom),
 		cmocka_unit_test(test_changes_and_reports),
 		cmocka_unit_test(test_what_is_swallowed),

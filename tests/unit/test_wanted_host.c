@@ -388,6 +388,38 @@ static void shared_bounds(void **state)
 	wanted_free(&x);
 }
 
+/* Of a link that IPv6 keeps at 1280, IPv4 gets less by a route of ours: where the link leads to the peer. */
+static void held_for_ipv4(void **state)
+{
+	struct wanted_tunnel facts = {.mtu = 1236, .link_mtu = 1420, .ipv6 = true};
+	struct wanted_fixture x;
+	struct ns_route *o;
+
+	(void)state;
+	wanted_start(&x, TUNNELS("{'name':'a','interface':'wg0'," PEER_NETWORK("192.168.10.0/24") "}"));
+	x.host.tunnels = &facts;
+	x.host.n_tunnels = 1;
+	o = origins_of(&x);
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1280; clamp wg0 1236; ");
+	lead(&o[0], "192.168.10.0/24", "wg0", NULL);
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1280; route 192.168.10.0/24 1236 dev wg0 via ; clamp wg0 1236; ");
+	facts.raised = 1400;
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1400; route 192.168.10.0/24 1236 dev wg0 via ; clamp wg0 1236; ");
+	wanted_free(&x);
+	wanted_start(&x, TUNNELS("{'name':'a','interface':'wg0'," PEER_NETWORK("fd00:10::/64") "}"));
+	facts.raised = 0;
+	x.host.tunnels = &facts;
+	x.host.n_tunnels = 1;
+	o = origins_of(&x);
+	lead(&o[0], "fd00:10::/64", "wg0", NULL);
+	wanted_finish(&x);
+	assert_tunnels(&x, "link wg0 1280; clamp wg0 1236; ");
+	wanted_free(&x);
+}
+
 static void tunnels_by_route(void **state)
 {
 	static const char spec[] = TUNNELS(TUNNEL_TO("a", "192.168.10.0/24", "1390") "," TUNNEL_TO(
@@ -493,6 +525,7 @@ int main(void)
 		cmocka_unit_test(raised_tunnel),
 		cmocka_unit_test(bounds),
 		cmocka_unit_test(shared_bounds),
+		cmocka_unit_test(held_for_ipv4),
 		cmocka_unit_test(tunnels_by_route),
 		cmocka_unit_test(sysctls),
 		cmocka_unit_test(management),

@@ -46,7 +46,7 @@ enum path_task path_next(struct peer_path *p, int64_t now_ms)
 		return PATH_RAISE;
 	if (!p->awaiting)
 		return now_ms >= p->confirm_ms ? PATH_CONFIRM : PATH_NOTHING;
-	if (now_ms < p->confirm_ms + PATH_MISS_MS)
+	if (now_ms < p->miss_ms)
 		return PATH_NOTHING;
 	p->awaiting = false;
 	if (++p->misses < PATH_MISSES)
@@ -55,8 +55,20 @@ enum path_task path_next(struct peer_path *p, int64_t now_ms)
 	return PATH_SEARCH;
 }
 
-void path_confirm_sent(struct peer_path *p, uint64_t nonce, int64_t now_ms)
+int64_t path_wait(const struct peer_path *p, int64_t now_ms)
 {
+	if (p->searching || !p->awaiting)
+		return -1;
+	return p->miss_ms > now_ms ? p->miss_ms - now_ms : 0;
+}
+
+void path_confirm_sent(struct peer_path *p, uint64_t nonce, double rtt_ms, int64_t now_ms)
+{
+	int64_t wait = PATH_MISS_MS;
+
+	if (rtt_ms >= 0 && rtt_ms < PATH_MISS_MS)
+		wait = (int64_t)(3 * rtt_ms) + PATH_MISS_MIN_MS;
+	p->miss_ms = now_ms + (wait < PATH_MISS_MS ? wait : PATH_MISS_MS);
 	p->nonce = nonce;
 	p->awaiting = true;
 	p->confirm_ms = now_ms;

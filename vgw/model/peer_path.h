@@ -12,8 +12,10 @@
 #include "vgw/model/pmtu_search.h"
 
 enum {
-	PATH_CONFIRM_MS = 5000,
-	PATH_MISS_MS = 1000, /* without an answer for so long: a miss */
+	PATH_CONFIRM_MS = 2000,
+	/* Without an answer for three round trips and a bit it is a miss; no sooner and no later than: */
+	PATH_MISS_MIN_MS = 300,
+	PATH_MISS_MS = 1000,
 	PATH_MISSES = 2,
 	PATH_RAISE_MS = 180000,	   /* between searches upwards that need the link raised */
 	PATH_LOOK_MS = 15000,	   /* between those that do not */
@@ -36,6 +38,7 @@ struct peer_path {
 	bool search_due, up; /* at search_ms; upwards too */
 	int64_t search_ms, confirm_ms, raise_ms;
 	uint64_t nonce; /* of the confirmation under way */
+	int64_t miss_ms;
 	unsigned misses;
 	int64_t retry_ms; /* until the next search, should this one have no result either */
 };
@@ -53,7 +56,10 @@ void path_reported(struct peer_path *p, uint32_t size, int64_t now_ms);
  * PATH_NOTHING while a search runs.
  */
 enum path_task path_next(struct peer_path *p, int64_t now_ms);
-void path_confirm_sent(struct peer_path *p, uint64_t nonce, int64_t now_ms);
+/* RTT_MS: what an answer usually takes; below 0 where that is not known. */
+void path_confirm_sent(struct peer_path *p, uint64_t nonce, double rtt_ms, int64_t now_ms);
+/* ms until the confirmation under way is a miss; -1 when there is none. */
+int64_t path_wait(const struct peer_path *p, int64_t now_ms);
 /* True when NONCE was the confirmation's. */
 bool path_confirmed(struct peer_path *p, uint64_t nonce, int64_t now_ms);
 void path_search_started(struct peer_path *p);

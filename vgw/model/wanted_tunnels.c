@@ -114,21 +114,33 @@ static uint32_t clamp_of(const struct wanted_mtu *m)
 	return m->asked < m->set ? m->asked : m->set;
 }
 
-/* The MTU of a raised link is for probes: what is in use stays, by a route of our own. */
-static void raise_link(struct wanted_maker *m, struct ns_link *link, size_t i, const struct wanted_mtu *mtu)
+/* What packets to the peer's network are to have, where the link has more. */
+static uint32_t held_of(const struct spec_tunnel *t, const struct wanted_mtu *m)
+{
+	return t->peer_network.addr.family == IP_V4 && !t->mtu ? clamp_of(m) : m->set;
+}
+
+/*
+ * The MTU of a raised link is for probes; and one that carries IPv6 is never below 1280, whatever IPv4 needs.
+ * What is in use stays, by a route of our own.
+ */
+static void hold_by_route(struct wanted_maker *m, struct ns_link *link, size_t i,
+			  const struct wanted_mtu *mtu)
 {
 	const struct ns_route *origin = m->host->origins ? &m->host->origins[i] : NULL;
-	uint32_t raised = facts_of(m->host, i)->raised;
+	uint32_t raised = facts_of(m->host, i)->raised, held = held_of(&m->spec->tunnels[i], mtu);
 	struct netstate *s = m->out;
 
+	if (!origin || !origin->network.addr.family || strcmp(origin->interface, link->name))
+		return;
 	if (mtu->maximum && raised > mtu->maximum)
 		raised = mtu->maximum;
-	if (raised <= mtu->set || raised == facts_of(m->host, i)->refused || !origin ||
-	    !origin->network.addr.family || strcmp(origin->interface, link->name))
+	if (raised > mtu->set && raised != facts_of(m->host, i)->refused)
+		link->mtu = raised;
+	if (link->mtu <= held)
 		return;
-	link->mtu = raised;
 	s->routes[s->n_routes] = *origin;
-	s->routes[s->n_routes++].mtu = mtu->set;
+	s->routes[s->n_routes++].mtu = held;
 }
 
 static void add_link(struct wanted_maker *m, size_t index, const struct wanted_mtu *mtu)
@@ -141,7 +153,7 @@ static void add_link(struct wanted_maker *m, size_t index, const struct wanted_m
 			return;
 	strncpy(s->links[s->n_links].name, t->interface, NS_IFNAME - 1);
 	s->links[s->n_links].mtu = mtu->set;
-	raise_link(m, &s->links[s->n_links++], index, mtu);
+	hold_by_route(m, &s->links[s->n_links++], index, mtu);
 	strncpy(s->clamps[s->n_clamps].interface, t->interface, NS_IFNAME - 1);
 	s->clamps[s->n_clamps++].mtu = clamp_of(mtu);
 }
