@@ -63,7 +63,8 @@ static int change(struct gateway *g, size_t f)
 		log_warning("delta: %s: %s", err.where, err.text);
 		return rc;
 	}
-	take_chain(g, &chain);
+	if (delta.new.n_chains)
+		take_chain(g, &chain);
 	log_change(&new);
 	return 0;
 }

@@ -8,43 +8,20 @@
 
 enum { HURRY_BACKENDS = 256 };
 
-static int cmp_place(const void *a, const void *b)
-{
-	return ns_port_cmp(&((const struct gateway_place *)a)->port,
-			   &((const struct gateway_place *)b)->port);
-}
-
-/* Where the frontends are, by port: flows are many, and so may frontends be. */
-static void index_places(struct gateway *g)
-{
-	size_t n = 0;
-
-	g->placed = true;
-	g->n_places = 0;
-	g->places = arena_calloc(g->view.arena, g->spec->n_frontends, sizeof(*g->places));
-	for (size_t i = 0; g->places && i < g->spec->n_frontends; i++) {
-		g->places[n].frontend = i;
-		n += wanted_port(&g->spec->frontends[i], &g->view.facts, &g->places[n].port);
-	}
-	if (n)
-		qsort(g->places, n, sizeof(*g->places), cmp_place);
-	g->n_places = n;
-}
-
 /* The frontend at PORT; n_frontends when there is none. */
 static size_t find_frontend(struct gateway *g, const struct ns_port *port)
 {
-	const struct gateway_place wanted = {.port = *port}, *found;
 	struct ns_port at;
+	size_t f;
 
 	if (!g->placed)
-		index_places(g);
-	found = g->n_places ? bsearch(&wanted, g->places, g->n_places, sizeof(*g->places), cmp_place) : NULL;
+		port_index_make(g->spec, &g->view.facts, g->view.arena, &g->places);
+	g->placed = true;
 	/* The spec may be a newer one than the view. */
-	if (!found || found->frontend >= g->spec->n_frontends ||
-	    !wanted_port(&g->spec->frontends[found->frontend], &g->view.facts, &at) || ns_port_cmp(&at, port))
+	if (!port_index_find(&g->places, port, &f) || f >= g->spec->n_frontends ||
+	    !wanted_port(&g->spec->frontends[f], &g->view.facts, &at) || ns_port_cmp(&at, port))
 		return g->spec->n_frontends;
-	return found->frontend;
+	return f;
 }
 
 static bool is_backend(const struct spec_backend *b, const struct ip_endpoint *at)

@@ -10,6 +10,7 @@
 #include "vgw/gateway.h"
 #include "vgw/host.h"
 #include "vgw/model/fight.h"
+#include "vgw/model/port_index.h"
 #include "vgw/model/status.h"
 #include "vgw/prober.h"
 #include "vgw/reaper.h"
@@ -24,11 +25,6 @@ struct gateway_dispute {
 	/* A link that did not take an MTU, and how it was then: the same is not tried again. */
 	uint32_t refused_mtu; /* bytes; 0: none */
 	struct rt_link refused_by;
-};
-
-struct gateway_place {
-	struct ns_port port;
-	size_t frontend; /* index in the spec */
 };
 
 struct gateway {
@@ -72,10 +68,8 @@ struct gateway {
 	struct vgw_err apply_err; /* reason "" when all went well */
 	struct plan_recorded record;
 
-	/* The frontends by port, sorted, in the view's arena. */
-	bool placed; /* they are of the view */
-	struct gateway_place *places;
-	size_t n_places;
+	struct port_index places; /* in the view's arena */
+	bool placed;		  /* they are of the view */
 
 	/* What made the next reconciliation due. */
 	bool table_dirty;
@@ -153,7 +147,14 @@ void gateway_tunnels_forget(struct gateway *g);
 /* One tunnel's row of the status. */
 void gateway_tunnels_fill(struct gateway *g, const struct spec_tunnel *t, struct status_tunnel *out);
 
+/* What someone else changes, and for how long we fight for it: gateway_drift.c. */
 struct gateway_dispute *gateway_dispute(struct gateway *g, const char *object);
+/* The object an operation is about; false for one that only takes away. */
+bool gateway_op_object(const struct plan_op *op, char out[GATEWAY_OBJECT]);
+/* Whether what OP is to change was as it asks when we last looked: then someone else has changed it. */
+bool gateway_is_drift(const struct gateway *g, const struct plan_op *op, const struct plan *plan);
+/* For the status. REPAIRED_AFTER_MS below 0: it is left as it is, contested. */
+void gateway_drift_add(struct gateway *g, const char *object, const char *by, int64_t repaired_after_ms);
 void gateway_link_object(const char *name, char out[GATEWAY_OBJECT]);
 void gateway_route_object(const struct ip_prefix *network, char out[GATEWAY_OBJECT]);
 

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "vgw/model/port_index.h"
 #include "wanted_fixture.h"
 
 static void assert_services(const struct wanted_fixture *x, const char *expected)
@@ -250,13 +251,45 @@ static void source_verdicts(void **state)
 	wanted_free(&x);
 }
 
+/* By where they listen; what has no address yet, or is ignored, listens nowhere. */
+static void by_port(void **state)
+{
+	struct port_index index;
+	struct wanted_fixture x;
+	struct ns_port port = {.protocol = 6};
+	size_t f = 99;
+
+	(void)state;
+	wanted_start(&x,
+		     FRONTENDS("{'name':'b','port':81," THREE_BACKENDS "},"
+			       "{'name':'a','port':80," THREE_BACKENDS "},"
+			       "{'name':'u','port':80,'protocol':'UDP'," THREE_BACKENDS "},"
+			       "{'name':'i','port':82,'loadBalancerClass':'metallb'," THREE_BACKENDS "}"));
+	assert_int_equal(port_index_make(x.spec, &x.host, x.arena, &index), 0);
+	assert_int_equal(index.n, 3);
+	port.at = endpoint_of("192.168.150.1:80");
+	assert_true(port_index_find(&index, &port, &f));
+	assert_int_equal(f, 1);
+	port.protocol = 17;
+	assert_true(port_index_find(&index, &port, &f));
+	assert_int_equal(f, 2);
+	port.protocol = 6;
+	port.at.port = 82;
+	assert_false(port_index_find(&index, &port, &f));
+	port.at = endpoint_of("192.168.150.2:80");
+	assert_false(port_index_find(&index, &port, &f));
+	assert_int_equal(port_index_make(NULL, &x.host, x.arena, &index), 0);
+	assert_false(port_index_find(&index, &port, &f));
+	wanted_free(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_wanted),  cmocka_unit_test(placements),
 		cmocka_unit_test(control_plane),   cmocka_unit_test(pending),
 		cmocka_unit_test(balances),	   cmocka_unit_test(verdicts),
-		cmocka_unit_test(source_verdicts),
+		cmocka_unit_test(source_verdicts), cmocka_unit_test(by_port),
 	};
 
 	return cmocka_run_group_tests_name("wanted services", tests, NULL, NULL);
