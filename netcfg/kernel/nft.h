@@ -35,8 +35,8 @@ int nft_commit(struct nft *n, const struct nft_table *observed, const struct nft
 
 /*
  * Read back what a committed delta is about, and nothing else: the elements of its new table by their keys,
- * compared; the rules of its chain into *CHAIN, with their handles. 0; -EUCLEAN when something is not as
- * committed; -errno.
+ * compared; the rules of its chain, where it has one, into *CHAIN, with their handles. 0; -EUCLEAN when
+ * something is not as committed; -errno.
  */
 int nft_verify(struct nft *n, const struct nft_delta *delta, struct arena *arena, struct nft_chain *chain,
 	       struct vgw_err *err);

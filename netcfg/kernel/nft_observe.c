@@ -467,22 +467,23 @@ int nft_verify(struct nft *n, const struct nft_delta *delta, struct arena *arena
 	       struct vgw_err *err)
 {
 	struct observer o = {.nft = n, .arena = arena};
-	const struct nft_chain *wanted = &delta->new.chains[0];
+	const struct nft_chain *wanted = delta->new.n_chains ? &delta->new.chains[0] : NULL;
 	struct nft_chain there;
 	int rc = 0;
 
 	for (size_t i = 0; i < delta->new.n_sets && !rc; i++)
 		rc = verify_set(&o, &delta->new.sets[i]);
 	buf_free(&o.records);
-	if (!rc)
+	if (!rc && wanted) {
 		rc = nft_read_chain(n, wanted->name, arena, &there);
-	if (!rc) {
-		*chain = *wanted;
-		chain->rules = there.rules;
-		chain->n_rules = there.n_rules;
+		if (!rc) {
+			*chain = *wanted;
+			chain->rules = there.rules;
+			chain->n_rules = there.n_rules;
+		}
+		if (!rc && !nft_chain_equal(chain, wanted))
+			rc = -EUCLEAN;
 	}
-	if (!rc && !nft_chain_equal(chain, wanted))
-		rc = -EUCLEAN;
 	return rc ? vgw_err_set(err, rc, "KernelError", "table inet " NFT_TABLE_NAME,
 				"cannot read back a change: %s", strerror(-rc))
 		  : 0;

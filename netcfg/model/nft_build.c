@@ -210,6 +210,12 @@ static size_t add_group(uint32_t *v, size_t n, uint32_t group)
 	return n + 1;
 }
 
+/* Few services have small maps, and mostly rules of their own: no prospects are needed. */
+static size_t n_prospects(const struct netstate *s)
+{
+	return s->n_services > NFT_EXACT ? s->n_prospects : 0;
+}
+
 /* Distinct groups of one family, ascending, those of the prospects among them; returns their number. */
 static size_t distinct_groups(const struct build *b, unsigned f, uint32_t *out)
 {
@@ -223,11 +229,20 @@ static size_t distinct_groups(const struct build *b, unsigned f, uint32_t *out)
 		if (group != NFT_GROUP_REFUSE)
 			n = add_group(out, n, group);
 	}
-	/* Few services have small maps, and mostly rules of their own. */
-	for (size_t i = 0; i < b->s->n_prospects && b->s->n_services > NFT_EXACT; i++)
+	for (size_t i = 0; i < n_prospects(b->s); i++)
 		if (b->s->prospects[i].v6 == (f == 1))
 			n = add_group(out, n, build_prospect(b, &b->s->prospects[i]));
 	return n;
+}
+
+bool build_lasts(const struct netstate *s, unsigned f, const struct nft_features *features, uint32_t group)
+{
+	struct build b = {.s = s, .features = features};
+
+	for (size_t i = 0; i < n_prospects(s); i++)
+		if (s->prospects[i].v6 == (f == 1) && build_prospect(&b, &s->prospects[i]) == group)
+			return true;
+	return group == NFT_GROUP_REFUSE;
 }
 
 static void rule_group(struct rule_text *r, unsigned f, uint32_t group)
@@ -316,7 +331,7 @@ static void build_masquerade(struct build *b)
 
 	if (!b->s->guard.private_if[0])
 		return;
-	c = build_chain(b, "masquerade", "nat", NF_INET_POST_ROUTING, NF_IP_PRI_NAT_SRC, 2);
+	c = build_chain(b, "masq", "nat", NF_INET_POST_ROUTING, NF_IP_PRI_NAT_SRC, 2);
 	for (unsigned f = 0; f < 2; f++) {
 		struct rule_text r = {0};
 
@@ -354,8 +369,8 @@ int nft_table_build(const struct netstate *s, const struct nft_features *feature
 		}
 		build_admit(&b, "refuse", NF_INET_PRE_ROUTING);
 		build_admit(&b, "refuse_local", NF_INET_LOCAL_OUT);
-		build_dnat(&b, "dnat", NF_INET_PRE_ROUTING);
-		build_dnat(&b, "dnat_local", NF_INET_LOCAL_OUT);
+		build_dnat(&b, "services", NF_INET_PRE_ROUTING);
+		build_dnat(&b, "services_local", NF_INET_LOCAL_OUT);
 		build_masquerade(&b);
 		build_untracked(&b);
 		if (features->retry)

@@ -53,6 +53,10 @@ uint32_t build_group(const struct build *b, const struct ns_service *s, size_t *
 /* The number that a service of that kind would have. */
 uint32_t build_prospect(const struct build *b, const struct ns_prospect *p);
 
+/* Whether the rules of GROUP in balance are there by a prospect, or none are needed: no service changes them.
+ */
+bool build_lasts(const struct netstate *s, unsigned f, const struct nft_features *features, uint32_t group);
+
 /* Chains: nft_build.c. */
 struct nft_chain *build_chain(struct build *b, const char *name, const char *type, uint32_t hook,
 			      int32_t priority, size_t max_rules);

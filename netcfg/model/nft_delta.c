@@ -109,6 +109,15 @@ static int swap_sets(struct nft_table *t, const struct nft_table *one, unsigned 
 	return 0;
 }
 
+static uint32_t group_in(const struct nft_set *svc)
+{
+	uint32_t group = NFT_GROUP_REFUSE;
+
+	if (svc->n)
+		memcpy(&group, svc->elems + svc->key_len, 4);
+	return group;
+}
+
 int nft_delta_make(struct nft_table *t, const struct netstate *s, const struct ns_service *old,
 		   const struct ns_service *service, const struct nft_features *features, struct arena *arena,
 		   struct nft_delta *delta)
@@ -131,6 +140,9 @@ int nft_delta_make(struct nft_table *t, const struct netstate *s, const struct n
 		rc = chain ? swap_sets(t, &one, f, arena, delta) : -EINVAL;
 	if (rc)
 		return rc;
+	if (build_lasts(s, f, features, group_in(&delta->old.sets[0])) &&
+	    build_lasts(s, f, features, group_in(&delta->new.sets[0])))
+		return 0;
 	delta->old.chains = arena_calloc(arena, 1, sizeof(*chain));
 	if (!delta->old.chains)
 		return -ENOMEM;

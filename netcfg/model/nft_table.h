@@ -7,8 +7,8 @@
  *   refuse, refuse_local         new flows to a service without slots; what belongs to no flow; and SYNs that
  *                                are to be forgotten soon (prerouting, output; mangle)
  *   mss_in, mss_out              MSS clamp (prerouting, postrouting; mangle)
- *   dnat, dnat_local             the services (prerouting, output; dstnat), by way of balance
- *   masquerade                   clients from the private interface (postrouting; srcnat)
+ *   services, services_local     to the backends (prerouting, output; dstnat), by way of balance
+ *   masq                         clients from the private interface (postrouting; srcnat)
  *   forward                      shield and egress cut (forward; filter)
  *   mask, mask_local, mask_out   refusals that a retry makes good; answers (forward, input, output; filter);
  *                                in input also SYNs to a service that no rule sent to a backend

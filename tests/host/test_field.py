@@ -49,7 +49,7 @@ def an_element(lab, verb):
 
 
 def delete_rules(lab):
-    for chain in ("guard", "dnat", "masquerade"):  # nft itself takes the names of two of them for words of its own
+    for chain in ("guard", "services", "masq"):
         handle = one(lab, "rule", lambda body, chain=chain: body["chain"] == chain)["handle"]
         nft_json(lab, {"delete": {"rule": {"family": "inet", "table": "vgw_agent", "chain": chain, "handle": handle}}})
 

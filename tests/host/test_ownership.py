@@ -219,3 +219,12 @@ def test_protection_can_be_changed_by_a_restart(lab, start_agent, first, second)
     if second == "off":
         assert not owned(lab)
     assert in_turn(names(lab.cl, GATEWAY, 8080, 9), 3)
+
+
+def test_every_chain_can_be_named_in_nft(lab, agent):
+    """An operator lists and flushes by name: none is a word that nft keeps for itself."""
+    agent.apply(full_spec(lab))
+    names_of = re.findall(r"(?m)^\tchain (\S+) \{", ruleset(lab.gw, TABLE))
+    assert len(names_of) > 10, names_of
+    for name in names_of:
+        lab.gw.run("nft", "list", "chain", *TABLE.split(), name)
