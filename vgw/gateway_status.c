@@ -17,6 +17,8 @@ enum { REVISION_AHEAD = 100000 };
 enum { BODY_FRESH_MS = 20, MAX_WARNINGS = 64 };
 /* A status of more backends than these is looked at whole at most this often: it takes tens of ms. */
 enum { LARGE_BACKENDS = 2000, LARGE_MS = 1000 };
+/* And a while after what changed: a first failed check is followed by the second, and that by a verdict. */
+#define LARGE_LATER_S 0.02
 enum { CLOCK_SET_MS = 200 };
 
 static void on_touch(struct ev_loop *loop, ev_timer *w, int revents)
@@ -41,11 +43,20 @@ void gateway_status_init(struct gateway *g)
 		snprintf(g->kernel, sizeof(g->kernel), "%s", u.release);
 }
 
+static bool is_large(const struct gateway *g)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; g->spec && i < g->spec->n_frontends && n <= LARGE_BACKENDS; i++)
+		n += g->spec->frontends[i].n_backends;
+	return n > LARGE_BACKENDS;
+}
+
 void gateway_touch(struct gateway *g)
 {
 	g->touched = true;
 	if (!ev_is_active(&g->touch)) {
-		ev_timer_set(&g->touch, 0, 0);
+		ev_timer_set(&g->touch, is_large(g) ? LARGE_LATER_S : 0, 0);
 		ev_timer_start(g->loop, &g->touch);
 	}
 }
@@ -308,15 +319,6 @@ static void update(struct gateway *g, struct arena *arena)
 	g->body.len = 0;
 	if (g->on_revision)
 		g->on_revision(g->on_revision_ctx);
-}
-
-static bool is_large(const struct gateway *g)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; g->spec && i < g->spec->n_frontends && n <= LARGE_BACKENDS; i++)
-		n += g->spec->frontends[i].n_backends;
-	return n > LARGE_BACKENDS;
 }
 
 int64_t gateway_revision(struct gateway *g)
