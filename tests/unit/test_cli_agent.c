@@ -360,5 +360,7 @@ int main(void)
 		cmocka_unit_test(test_watch_on_a_terminal),
 	};
 
+	/* Whoever started us in the background may have had it ignored, and what is ignored stays so. */
+	signal(SIGINT, SIG_DFL);
 	return cmocka_run_group_tests_name("cli with an agent", tests, make_place, remove_place);
 }
