@@ -51,6 +51,8 @@ static void add_fewer(struct collection *c, const struct spec_frontend *f, const
 	for (size_t w = 1; w < WEIGHTS; w++)
 		kinds += by_weight[w] > 0;
 	for (size_t w = 1; w < WEIGHTS; w++) {
+		if (!by_weight[w])
+			continue;
 		memcpy(left, by_weight, sizeof(left));
 		for (int gone = 0; left[w] && gone < (kinds == 1 ? FEWER : 1); gone++) {
 			left[w]--;
