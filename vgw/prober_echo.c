@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "netcfg/base/log.h"
+#include "vgw/clock.h"
 #include "vgw/prober_internal.h"
 
 /* One that comes back by another way says nothing of the tunnel. */
 static void on_reply(void *ctx, const struct ip_addr *from, int interface, uint64_t nonce)
 {
 	struct prober *p = ctx;
-	int64_t us = prober_now_us();
+	int64_t us = clock_mono_us();
 
 	for (size_t i = 0; i < p->n; i++) {
 		struct asked *a = p->asked[i];

@@ -57,7 +57,6 @@ void prober_ping(struct asked *a, uint64_t nonce, uint32_t size);
 /* False when it cannot begin. */
 bool prober_echo(struct asked *a, uint32_t ceiling);
 
-int64_t prober_now_us(void);
 /* A search is over. */
 void prober_searched(struct asked *a, const struct pmtu_search_result *result);
 

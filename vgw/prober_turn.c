@@ -8,21 +8,13 @@
 #include "vgw/clock.h"
 #include "vgw/prober_internal.h"
 
-int64_t prober_now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 /* Not to be guessed by whoever does not see the packet. */
 static uint64_t fresh_nonce(void)
 {
 	uint64_t nonce = 0;
 
 	if (getrandom(&nonce, sizeof(nonce), GRND_NONBLOCK) != sizeof(nonce))
-		nonce = (uint64_t)prober_now_us() * 0x9e3779b97f4a7c15u;
+		nonce = (uint64_t)clock_mono_us() * 0x9e3779b97f4a7c15u;
 	return nonce;
 }
 
@@ -94,7 +86,7 @@ void prober_searched(struct asked *a, const struct pmtu_search_result *result)
 	free(a->search);
 	a->search = NULL;
 	a->raise = false;
-	path_search_ended(&a->path, result, a->ceiling, a->now.limit, prober_now_us() / 1000);
+	path_search_ended(&a->path, result, a->ceiling, a->now.limit, clock_mono_ms());
 }
 
 static void search_step(struct asked *a, int64_t us)
@@ -226,7 +218,7 @@ static void report(struct asked *a)
 
 void prober_turn(struct asked *a)
 {
-	int64_t us = prober_now_us(), wait, miss;
+	int64_t us = clock_mono_us(), wait, miss;
 
 	a->touched = false;
 	if (a->now.link == PROBER_READY && socket_of(a)) {
@@ -237,7 +229,7 @@ void prober_turn(struct asked *a)
 		a->small_ms = us / 1000 + PEER_INTERVAL_MS;
 	}
 	report(a);
-	us = prober_now_us();
+	us = clock_mono_us();
 	wait = a->small_ms * 1000 - us;
 	if (a->search && pmtu_search_wait(a->search, us) < wait)
 		wait = pmtu_search_wait(a->search, us);
@@ -287,7 +279,7 @@ static void answer(struct asked *a, const struct peer_arrival *at, const struct 
 static void on_packet(void *ctx, const struct peer_arrival *at, const struct peer_packet *packet)
 {
 	struct prober *p = ctx;
-	int64_t us = prober_now_us();
+	int64_t us = clock_mono_us();
 
 	for (size_t i = 0; i < p->n; i++) {
 		struct asked *a = p->asked[i];
@@ -319,7 +311,7 @@ static void on_refused(void *ctx, const struct ip_addr *peer)
 static void on_too_big(void *ctx, const struct ip_addr *peer, uint64_t nonce, uint32_t size, uint32_t mtu)
 {
 	struct prober *p = ctx;
-	int64_t us = prober_now_us();
+	int64_t us = clock_mono_us();
 
 	for (size_t i = 0; i < p->n; i++) {
 		struct asked *a = p->asked[i];

@@ -10,12 +10,12 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <linux/icmp.h>
 
 #include "netcfg/model/sockaddr.h"
+#include "vgw/clock.h"
 #include "vgw/probe/echo_packet.h"
 
 enum {
@@ -61,14 +61,6 @@ static void make_fill(void)
 		fill[i] = (uint8_t)(x >> 24);
 	}
 	fill[0] = 0xa5;
-}
-
-static int64_t monotonic_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
 static void destroy(struct echo *e)
@@ -126,7 +118,7 @@ static void drain_replies(struct echo *e)
 		if (full < 0)
 			continue; /* an error that is also in the error queue, told once */
 		take_reply(e, data, (size_t)full < sizeof(data) ? (size_t)full : sizeof(data), (size_t)full,
-			   monotonic_us());
+			   clock_mono_us());
 	}
 }
 
@@ -175,7 +167,7 @@ static bool drain_errors(struct echo *e, uint32_t *mtu)
 			refused = true;
 			*mtu = error.mtu;
 		} else if (size && error.code == EMSGSIZE) {
-			pmtu_search_report(&e->search, size, error.mtu, monotonic_us());
+			pmtu_search_report(&e->search, size, error.mtu, clock_mono_us());
 		} else if (size || error.local) {
 			e->error = error.code;
 		}
@@ -189,7 +181,7 @@ static void drain(struct echo *e)
 
 	drain_replies(e);
 	if (drain_errors(e, &mtu) && mtu)
-		pmtu_search_too_big(&e->search, 0, mtu + 1, mtu, monotonic_us());
+		pmtu_search_too_big(&e->search, 0, mtu + 1, mtu, clock_mono_us());
 }
 
 /* -- what goes out -- */
@@ -241,14 +233,14 @@ static void send_probe(struct echo *e, const struct pmtu_search_probe *probe)
 		if (rc != -EMSGSIZE && rc != -EHOSTUNREACH && rc != -ENETUNREACH && rc != -ECONNREFUSED)
 			break;
 		if (drain_errors(e, &mtu)) {
-			pmtu_search_too_big(&e->search, probe->id, probe->size, mtu, monotonic_us());
+			pmtu_search_too_big(&e->search, probe->id, probe->size, mtu, clock_mono_us());
 			return;
 		}
 	}
 	if (rc == -EMSGSIZE)
-		pmtu_search_too_big(&e->search, probe->id, probe->size, 0, monotonic_us());
+		pmtu_search_too_big(&e->search, probe->id, probe->size, 0, clock_mono_us());
 	else if (rc == -EAGAIN || rc == -ENOBUFS || rc == -ENOMEM)
-		pmtu_search_unsent(&e->search, probe->id, probe->size, monotonic_us());
+		pmtu_search_unsent(&e->search, probe->id, probe->size, clock_mono_us());
 	else if (rc)
 		e->error = -rc; /* a local firewall, or no route just now: counts as lost */
 }
@@ -289,7 +281,7 @@ static void step(struct echo *e)
 	int64_t wait;
 
 	drain(e);
-	while (pmtu_search_next(&e->search, monotonic_us(), &probe))
+	while (pmtu_search_next(&e->search, clock_mono_us(), &probe))
 		send_probe(e, &probe);
 	e->busy = true;
 	report(e);
@@ -298,12 +290,12 @@ static void step(struct echo *e)
 		destroy(e);
 		return;
 	}
-	state = pmtu_search_result(&e->search, monotonic_us(), &path);
+	state = pmtu_search_result(&e->search, clock_mono_us(), &path);
 	if (state != PMTU_SEARCH_RUNNING) {
 		finish(e, &path, state);
 		return;
 	}
-	wait = pmtu_search_wait(&e->search, monotonic_us());
+	wait = pmtu_search_wait(&e->search, clock_mono_us());
 	ev_now_update(e->loop);
 	ev_timer_stop(e->loop, &e->timer);
 	ev_timer_set(&e->timer, (double)wait / 1e6, 0.0);
@@ -436,7 +428,7 @@ static int begin(struct echo *e, const struct echo_params *params, struct vgw_er
 		return rc;
 	if (!search.floor)
 		search.floor = e->family == IP_V6 ? PMTU_FLOOR_V6 : PMTU_FLOOR_V4;
-	pmtu_search_init(&e->search, &search, monotonic_us());
+	pmtu_search_init(&e->search, &search, clock_mono_us());
 	if (e->search.params.floor < echo_ip_header(e->family) + ECHO_HEAD)
 		return vgw_err_set(err, -EINVAL, "Failed", NULL, "less than %zu bytes cannot be measured",
 				   echo_ip_header(e->family) + ECHO_HEAD);
