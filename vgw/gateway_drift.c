@@ -22,13 +22,20 @@ void gateway_route_object(const struct ip_prefix *network, char out[GATEWAY_OBJE
 	snprintf(out, GATEWAY_OBJECT, "route %s", ip_prefix_print(network, text));
 }
 
-struct gateway_dispute *gateway_dispute(struct gateway *g, const char *object)
+struct gateway_dispute *gateway_find_dispute(const struct gateway *g, const char *object)
 {
-	struct gateway_dispute *d;
-
 	for (size_t i = 0; i < g->n_disputes; i++)
 		if (!strcmp(g->disputes[i].object, object))
 			return &g->disputes[i];
+	return NULL;
+}
+
+struct gateway_dispute *gateway_dispute(struct gateway *g, const char *object)
+{
+	struct gateway_dispute *d = gateway_find_dispute(g, object);
+
+	if (d)
+		return d;
 	d = realloc(g->disputes, (g->n_disputes + 1) * sizeof(*d));
 	if (!d)
 		return NULL;

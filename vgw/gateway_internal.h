@@ -148,6 +148,8 @@ void gateway_tunnels_forget(struct gateway *g);
 void gateway_tunnels_fill(struct gateway *g, const struct spec_tunnel *t, struct status_tunnel *out);
 
 /* What someone else changes, and for how long we fight for it: gateway_drift.c. */
+struct gateway_dispute *gateway_find_dispute(const struct gateway *g, const char *object);
+/* The same, made where there is none; NULL when memory is out. */
 struct gateway_dispute *gateway_dispute(struct gateway *g, const char *object);
 /* The object an operation is about; false for one that only takes away. */
 bool gateway_op_object(const struct plan_op *op, char out[GATEWAY_OBJECT]);
@@ -158,6 +160,9 @@ void gateway_drift_add(struct gateway *g, const char *object, const char *by, in
 void gateway_link_object(const char *name, char out[GATEWAY_OBJECT]);
 void gateway_route_object(const struct ip_prefix *network, char out[GATEWAY_OBJECT]);
 
+/* For people: when that was by the wall clock; -1 for what is below 0. The same moment is the same ms each
+ * time. */
+int64_t gateway_to_wall(const struct gateway *g, int64_t mono_ms);
 /* The status may have changed: look at it before the loop turns again. */
 void gateway_touch(struct gateway *g);
 void gateway_status_init(struct gateway *g);

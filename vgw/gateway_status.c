@@ -11,9 +11,9 @@
 #include "vgw/file.h"
 #include "vgw/gateway_internal.h"
 
-/* A document this young serves the next poll too. */
 /* Written so far ahead, the mark is seldom written. */
 enum { REVISION_AHEAD = 100000 };
+/* A document this young serves the next poll too. */
 enum { BODY_FRESH_MS = 20, MAX_WARNINGS = 64 };
 /* A status of more backends than these is looked at whole at most this often: it takes tens of ms. */
 enum { LARGE_BACKENDS = 2000, LARGE_MS = 1000 };
@@ -70,9 +70,9 @@ static void compare_clocks(struct gateway *g)
 		g->wall_ahead_ms = ahead;
 }
 
-static int64_t to_wall(const struct gateway *g, int64_t mono_ms)
+int64_t gateway_to_wall(const struct gateway *g, int64_t mono_ms)
 {
-	return mono_ms + g->wall_ahead_ms;
+	return mono_ms < 0 ? -1 : mono_ms + g->wall_ahead_ms;
 }
 
 static void fill_check(const struct gateway *g, const struct checker_backend *c, struct status_check *out)
@@ -80,7 +80,7 @@ static void fill_check(const struct gateway *g, const struct checker_backend *c,
 	out->done = c->health.sampled;
 	out->result = c->health.last;
 	out->streak = c->health.streak;
-	out->time = c->checked_ms ? to_wall(g, c->checked_ms) : -1;
+	out->time = c->checked_ms ? gateway_to_wall(g, c->checked_ms) : -1;
 }
 
 static enum status_frontend_state frontend_state(const struct gateway *g, const struct spec_frontend *f,
@@ -114,7 +114,7 @@ static void fill_backends(const struct gateway *g, size_t index, struct status_f
 			const struct checker_backend *c = checker_backend(g->checker, index, b);
 
 			e->state = c->health.state;
-			e->since = to_wall(g, c->health.since_ms);
+			e->since = gateway_to_wall(g, c->health.since_ms);
 			fill_check(g, c, &e->check);
 			e->flows = c->flows;
 			e->flows_reaped = c->flows_reaped;

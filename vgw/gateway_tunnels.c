@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vgw/clock.h"
 #include "vgw/gateway_internal.h"
 
 static bool follows_measurement(const struct spec *s)
@@ -37,14 +36,6 @@ static bool on_measured(void *ctx, const struct spec_tunnel *t, struct wanted_tu
 	return true;
 }
 
-static struct gateway_dispute *find_dispute(const struct gateway *g, const char *object)
-{
-	for (size_t i = 0; i < g->n_disputes; i++)
-		if (!strcmp(g->disputes[i].object, object))
-			return &g->disputes[i];
-	return NULL;
-}
-
 /* For host.h. A link that has changed since, or one below it, may take what it did not. */
 static uint32_t on_refused(void *ctx, const struct rt_link *link)
 {
@@ -52,7 +43,7 @@ static uint32_t on_refused(void *ctx, const struct rt_link *link)
 	char object[GATEWAY_OBJECT];
 
 	gateway_link_object(link->name, object);
-	d = find_dispute(ctx, object);
+	d = gateway_find_dispute(ctx, object);
 	return d && !memcmp(&d->refused_by, link, sizeof(*link)) ? d->refused_mtu : 0;
 }
 
@@ -119,20 +110,12 @@ static uint32_t own_route_mtu(const struct gateway *g, const struct spec_tunnel 
 	return 0;
 }
 
-static bool route_wanted(const struct gateway *g, const struct spec_tunnel *t)
+/* The route of ours that the tunnel's network is to have; NULL: none. */
+static const struct ns_route *wanted_route(const struct gateway *g, const struct spec_tunnel *t)
 {
 	for (size_t i = 0; i < g->wanted.n_routes; i++)
 		if (!ip_prefix_cmp(&g->wanted.routes[i].network, &t->peer_network))
-			return true;
-	return false;
-}
-
-/* The link of the route that leads to the tunnel's network; NULL without one. */
-static const struct rt_link *route_link(const struct gateway *g, const struct spec_tunnel *t)
-{
-	for (size_t i = 0; i < g->wanted.n_routes; i++)
-		if (!ip_prefix_cmp(&g->wanted.routes[i].network, &t->peer_network))
-			return rt_host_link(&g->view.rt, g->wanted.routes[i].interface);
+			return &g->wanted.routes[i];
 	return NULL;
 }
 
@@ -170,15 +153,16 @@ static uint32_t limit_of(const struct gateway *g, const struct spec_tunnel *t, c
 static void describe(const struct gateway *g, const struct spec_tunnel *t, struct prober_tunnel *out)
 {
 	const struct rt_link *link = rt_host_link(&g->view.rt, t->interface);
+	const struct ns_route *route = wanted_route(g, t);
 	uint32_t held;
 
 	*out = (struct prober_tunnel){.name = t->name, .peer = t->peer_address, .network = t->peer_network};
 	out->limit = limit_of(g, t, link);
 	out->may_raise = !t->mtu && t->interface[0] && t->peer_network.addr.family && is_alone(g->spec, t);
 	if (!t->interface[0]) {
-		out->link = route_wanted(g, t) ? PROBER_READY : PROBER_NO_ROUTE;
+		out->link = route ? PROBER_READY : PROBER_NO_ROUTE;
 		out->in_force = out->held = own_route_mtu(g, t);
-		link = route_link(g, t);
+		link = route ? rt_host_link(&g->view.rt, route->interface) : NULL;
 		out->was_down = link && monitor_links_has(&g->down, link->index);
 		return;
 	}
@@ -223,7 +207,7 @@ static void fill_by_interface(struct gateway *g, const struct spec_tunnel *t, st
 	out->state = !link ? TUNNEL_ABSENT : link->up ? TUNNEL_UNKNOWN : TUNNEL_DOWN;
 	out->actual = link ? link->mtu : 0;
 	/* While the link is raised for probes, our own route has what is in use. */
-	if (link && route_wanted(g, t) && own_route_mtu(g, t))
+	if (link && wanted_route(g, t) && own_route_mtu(g, t))
 		out->actual = own_route_mtu(g, t);
 	out->original = out->actual;
 	for (size_t i = 0; i < g->record.n_links; i++)
@@ -267,11 +251,6 @@ static enum status_truth truth_of(enum peer_truth t)
 	return STATUS_UNKNOWN;
 }
 
-static int64_t to_wall(int64_t mono_ms)
-{
-	return mono_ms < 0 ? -1 : clock_wall_ms() - (clock_mono_ms() - mono_ms);
-}
-
 static void fill_measured(const struct gateway *g, struct status_tunnel *out)
 {
 	struct prober_view v;
@@ -286,8 +265,8 @@ static void fill_measured(const struct gateway *g, struct status_tunnel *out)
 	out->path_mtu = v.path.mtu;
 	out->reverse_mtu = v.reverse_mtu;
 	out->pmtud = v.path.pmtud;
-	out->measured_at = to_wall(v.path.measured_ms);
-	out->last_heard = to_wall(v.heard_ms);
+	out->measured_at = gateway_to_wall(g, v.path.measured_ms);
+	out->last_heard = gateway_to_wall(g, v.heard_ms);
 	out->rtt_ms = v.rtt_ms;
 	out->loss_percent = v.loss_percent;
 }
@@ -307,7 +286,7 @@ static void fill_mtu_state(const struct gateway *g, const struct spec_tunnel *t,
 		gateway_link_object(t->interface, object);
 	else
 		gateway_route_object(&t->peer_network, object);
-	d = find_dispute(g, object);
+	d = gateway_find_dispute(g, object);
 	out->repairs = d ? d->fight.repairs : 0;
 	if (d && d->fight.contested)
 		out->mtu_state = MTU_CONTESTED;
@@ -342,7 +321,7 @@ void gateway_tunnels_fill(struct gateway *g, const struct spec_tunnel *t, struct
 		fill_by_interface(g, t, out);
 	} else {
 		out->actual = own_route_mtu(g, t);
-		out->state = route_wanted(g, t) ? TUNNEL_UNKNOWN : TUNNEL_NO_ROUTE;
+		out->state = wanted_route(g, t) ? TUNNEL_UNKNOWN : TUNNEL_NO_ROUTE;
 	}
 	fill_mtu_state(g, t, out);
 	fill_measured(g, out);
