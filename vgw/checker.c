@@ -96,7 +96,7 @@ static void init_frontend(struct checker *c, size_t f, const struct wanted_verdi
 		struct target *t = &c->targets[*n];
 		struct ip_endpoint at = {0};
 		/* Out of the table because the spec had it drained is no verdict. */
-		bool drained = backend->drain || !backend->weight;
+		bool drained = !wanted_weight(backend);
 
 		at.addr = backend->address;
 		at.port = backend->port;

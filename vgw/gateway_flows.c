@@ -260,13 +260,9 @@ void gateway_flows_reap(struct gateway *g)
 /* Of a large spec the checks go on as they are: all at once they would be a burst. */
 void gateway_flows_hurry(struct gateway *g)
 {
-	size_t n = 0;
-
-	for (size_t f = 0; g->spec && f < g->spec->n_frontends; f++)
-		n += g->spec->frontends[f].n_backends;
-	if (n > HURRY_BACKENDS)
+	if (!g->spec || spec_count_backends(g->spec) > HURRY_BACKENDS)
 		return;
-	for (size_t f = 0; g->spec && f < g->spec->n_frontends; f++)
+	for (size_t f = 0; f < g->spec->n_frontends; f++)
 		for (size_t b = 0;
 		     g->spec->frontends[f].placement != SPEC_IGNORED && b < g->spec->frontends[f].n_backends;
 		     b++)

@@ -160,6 +160,9 @@ void gateway_drift_add(struct gateway *g, const char *object, const char *by, in
 void gateway_link_object(const char *name, char out[GATEWAY_OBJECT]);
 void gateway_route_object(const struct ip_prefix *network, char out[GATEWAY_OBJECT]);
 
+/* What is reported of a backend that its checks have JUDGED: one that the spec drains is draining, unless
+ * dead. */
+enum health_state gateway_backend_state(const struct spec_backend *b, enum health_state judged);
 /* For people: when that was by the wall clock; -1 for what is below 0. The same moment is the same ms each
  * time. */
 int64_t gateway_to_wall(const struct gateway *g, int64_t mono_ms);

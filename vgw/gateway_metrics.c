@@ -234,9 +234,7 @@ static bool fill_backends(const struct gateway *g, size_t f, struct arena *arena
 
 		v[b].at.addr = spec->backends[b].address;
 		v[b].at.port = spec->backends[b].port;
-		v[b].state = c->health.state;
-		if ((spec->backends[b].drain || !spec->backends[b].weight) && v[b].state != HEALTH_DEAD)
-			v[b].state = HEALTH_DRAINING;
+		v[b].state = gateway_backend_state(&spec->backends[b], c->health.state);
 		v[b].flows_reaped = c->flows_reaped;
 	}
 	*out = (struct metrics_frontend){spec->name, v, spec->n_backends};

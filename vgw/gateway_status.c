@@ -45,11 +45,7 @@ void gateway_status_init(struct gateway *g)
 
 static bool is_large(const struct gateway *g)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; g->spec && i < g->spec->n_frontends && n <= LARGE_BACKENDS; i++)
-		n += g->spec->frontends[i].n_backends;
-	return n > LARGE_BACKENDS;
+	return g->spec && spec_count_backends(g->spec) > LARGE_BACKENDS;
 }
 
 void gateway_touch(struct gateway *g)
@@ -98,6 +94,11 @@ static enum status_frontend_state frontend_state(const struct gateway *g, const 
 	return n_out ? STATUS_DEGRADED : STATUS_PROGRAMMED;
 }
 
+enum health_state gateway_backend_state(const struct spec_backend *b, enum health_state judged)
+{
+	return !wanted_weight(b) && judged != HEALTH_DEAD ? HEALTH_DRAINING : judged;
+}
+
 static void fill_backends(const struct gateway *g, size_t index, struct status_frontend *out, size_t *n_out)
 {
 	const struct spec_frontend *f = &g->spec->frontends[index];
@@ -105,7 +106,7 @@ static void fill_backends(const struct gateway *g, size_t index, struct status_f
 	for (size_t b = 0; b < f->n_backends; b++) {
 		const struct spec_backend *spec = &f->backends[b];
 		struct status_backend *e = &out->backends[b];
-		bool drained = spec->drain || !spec->weight;
+		enum health_state judged = HEALTH_UNKNOWN;
 
 		e->at.addr = spec->address;
 		e->at.port = spec->port;
@@ -113,15 +114,14 @@ static void fill_backends(const struct gateway *g, size_t index, struct status_f
 		if (f->placement != SPEC_IGNORED) {
 			const struct checker_backend *c = checker_backend(g->checker, index, b);
 
-			e->state = c->health.state;
+			judged = c->health.state;
 			e->since = gateway_to_wall(g, c->health.since_ms);
 			fill_check(g, c, &e->check);
 			e->flows = c->flows;
 			e->flows_reaped = c->flows_reaped;
-			*n_out += drained || !c->health.in_rotation;
+			*n_out += !wanted_weight(spec) || !c->health.in_rotation;
 		}
-		if (drained && e->state != HEALTH_DEAD)
-			e->state = HEALTH_DRAINING;
+		e->state = gateway_backend_state(spec, judged);
 		out->n_healthy += e->state == HEALTH_UP;
 	}
 }

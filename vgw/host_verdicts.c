@@ -13,7 +13,7 @@ static bool was_eligible(const struct spec_frontend *previous, const struct spec
 		const struct spec_backend *p = &previous->backends[i];
 
 		if (p->port == b->port && !ip_addr_cmp(&p->address, &b->address))
-			return !p->drain && p->weight;
+			return wanted_weight(p) > 0;
 	}
 	return false;
 }

@@ -43,15 +43,12 @@ static void add_control_plane(struct buf *b, const struct spec *s)
 static void print_summary(const struct spec *s)
 {
 	struct buf line = {0}, clean = {0};
-	size_t backends = 0;
 
-	for (size_t i = 0; i < s->n_frontends; i++)
-		backends += s->frontends[i].n_backends;
 	buf_printf(&line, "ok: cluster %s, generation %lld, role %s", s->cluster, (long long)s->generation,
 		   spec_role_name(s->role));
 	add_control_plane(&line, s);
 	add_count(&line, s->n_frontends, "frontend");
-	add_count(&line, backends, "backend");
+	add_count(&line, spec_count_backends(s), "backend");
 	add_count(&line, s->n_tunnels, "tunnel");
 	add_count(&line, s->n_probes, "probe");
 	text_clean(&clean, buf_str(&line));

@@ -41,3 +41,12 @@ const struct ip_addr *spec_gateway(const struct spec *s, uint8_t family)
 			return &s->gateways[i];
 	return NULL;
 }
+
+size_t spec_count_backends(const struct spec *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_frontends; i++)
+		n += s->frontends[i].n_backends;
+	return n;
+}

@@ -174,6 +174,8 @@ const char *spec_none_healthy_name(enum spec_none_healthy w);
 const char *spec_check_type_name(enum spec_check_type t);
 const char *spec_encapsulation_name(enum spec_encapsulation e);
 
+/* Of all frontends together. */
+size_t spec_count_backends(const struct spec *s);
 /* Bytes the encapsulation costs per packet over that family (CONTRACT.md 4). */
 uint32_t spec_encapsulation_overhead(enum spec_encapsulation e, uint8_t family);
 
