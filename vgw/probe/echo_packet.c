@@ -6,12 +6,11 @@
 #include <netinet/icmp6.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
-#include <linux/errqueue.h>
 #include <linux/icmp.h>
 
 #include "netcfg/model/ip.h"
+#include "vgw/probe/packet_info.h"
 
 enum { IPV4_HEADER = 20, IPV6_HEADER = 40, LARGEST = 65535 };
 
@@ -127,25 +126,15 @@ static uint32_t sane_mtu(const struct sock_extended_err *e)
 
 int echo_read_error(struct msghdr *m, struct echo_error *out)
 {
-	memset(out, 0, sizeof(*out));
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-		const uint8_t *end = (const uint8_t *)m->msg_control + m->msg_controllen;
-		struct sock_extended_err e;
+	struct sock_extended_err e;
 
-		if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
-		    !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
-			continue;
-		if (c->cmsg_len < CMSG_LEN(sizeof(e)) ||
-		    (size_t)(end - (const uint8_t *)c) < CMSG_LEN(sizeof(e)))
-			return -EBADMSG;
-		memcpy(&e, CMSG_DATA(c), sizeof(e));
-		if (e.ee_origin != SO_EE_ORIGIN_LOCAL && e.ee_origin != SO_EE_ORIGIN_ICMP &&
-		    e.ee_origin != SO_EE_ORIGIN_ICMP6)
-			return -EBADMSG;
-		out->local = e.ee_origin == SO_EE_ORIGIN_LOCAL;
-		out->code = (int)e.ee_errno;
-		out->mtu = e.ee_errno == EMSGSIZE ? sane_mtu(&e) : 0;
-		return 0;
-	}
-	return -EBADMSG;
+	memset(out, 0, sizeof(*out));
+	if (!packet_info_error(m, &e) ||
+	    (e.ee_origin != SO_EE_ORIGIN_LOCAL && e.ee_origin != SO_EE_ORIGIN_ICMP &&
+	     e.ee_origin != SO_EE_ORIGIN_ICMP6))
+		return -EBADMSG;
+	out->local = e.ee_origin == SO_EE_ORIGIN_LOCAL;
+	out->code = (int)e.ee_errno;
+	out->mtu = e.ee_errno == EMSGSIZE ? sane_mtu(&e) : 0;
+	return 0;
 }

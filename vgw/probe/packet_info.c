@@ -22,6 +22,23 @@ int packet_info_interface(struct msghdr *m)
 	return 0;
 }
 
+bool packet_info_error(struct msghdr *m, struct sock_extended_err *out)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		const uint8_t *end = (const uint8_t *)m->msg_control + m->msg_controllen;
+
+		if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
+		    !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
+			continue;
+		if (c->cmsg_len < CMSG_LEN(sizeof(*out)) ||
+		    (size_t)(end - (const uint8_t *)c) < CMSG_LEN(sizeof(*out)))
+			return false;
+		memcpy(out, CMSG_DATA(c), sizeof(*out));
+		return true;
+	}
+	return false;
+}
+
 void packet_info_put(struct msghdr *m, const struct ip_addr *source, int interface)
 {
 	struct in_pktinfo v4 = {.ipi_ifindex = interface};

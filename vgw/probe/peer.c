@@ -6,10 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
-
-#include <linux/errqueue.h>
 
 #include "netcfg/model/sockaddr.h"
 #include "vgw/probe/packet_info.h"
@@ -67,21 +64,15 @@ static void read_errors(struct peer_socket *s)
 				   .msg_iovlen = 1,
 				   .msg_control = control,
 				   .msg_controllen = sizeof(control)};
+		struct sock_extended_err e;
 		struct ip_endpoint peer;
 		ssize_t n = recvmsg(s->fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT);
 
 		if (n < 0)
 			return;
 		ip_from_sockaddr(&to, &peer);
-		for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
-			struct sock_extended_err e;
-
-			if ((c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_RECVERR) &&
-			    (c->cmsg_level != IPPROTO_IPV6 || c->cmsg_type != IPV6_RECVERR))
-				continue;
-			memcpy(&e, CMSG_DATA(c), sizeof(e));
+		if (packet_info_error(&m, &e))
 			take_error(s, &e, &peer.addr, (size_t)n);
-		}
 	}
 }
 
