@@ -83,6 +83,26 @@ def restore(host):
     host.run("nft", "delete", "table", "inet", "oneway")
 
 
+def known_by_echoes(lab, agent):
+    """A peer without an agent: its path, its path as it shrinks in silence, and its own silence."""
+    wait_for(lambda: agent.tunnel()["state"] == "Up", what="Up by echoes")
+    row = wait_for(lambda: agent.tunnel()["path"].get("mtu") and agent.tunnel(), 15, what="measured by echoes")
+    assert row["path"]["mtu"] == 1400 and "reverseMtu" not in row["path"]
+    assert row["peer"]["agent"] is False and row["peer"]["rttMs"] < 200
+    assert directions(agent) == ("True", "True") and access(agent) == "True"
+    lab.underlay_silent()
+    try:
+        lab.underlay_mtu(1368)
+        wait_for(lambda: 1296 <= lab.gw.mtu(lab.wg) <= 1308, 20, what="the link follows")
+        cut(lab.gw, lab.wg)
+        wait_for(lambda: agent.tunnel()["state"] == "Down", what="Down")
+        assert access(agent) == "False"
+    finally:
+        restore(lab.gw)
+        lab.underlay_mtu(1500)
+        lab.ur.run("nft", "delete", "table", "ip", "silent")
+
+
 def narrow(host, size, ports="51820"):
     """A host's own tunnel packets that are larger than that vanish on the way: as if its path were narrow and silent."""
     host.nft("table inet oneway { chain out { type filter hook postrouting priority 0; "

@@ -10,7 +10,7 @@ from agent import PROBE_PORT
 from lab import CONTROL_PLANE, GATEWAY, MANAGER
 from netns import stays, wait_for
 from observe import Capture
-from pairs import PEER, VXLAN, Pair, Transfer, access, cut, directions, here, narrow, restore, there
+from pairs import PEER, VXLAN, Pair, Transfer, access, cut, directions, here, known_by_echoes, narrow, restore, there
 from specs import kube, spec, tunnel
 
 
@@ -240,22 +240,7 @@ def test_a_peer_without_an_agent(lab, start_agent):
     lab.gw.ip("route flush cache")
     agent = start_agent()
     agent.apply(here(lab, "auto"), settled=False)
-    wait_for(lambda: agent.tunnel()["state"] == "Up", what="Up by echoes")
-    row = wait_for(lambda: agent.tunnel()["path"].get("mtu") and agent.tunnel(), 15, what="measured by echoes")
-    assert row["path"]["mtu"] == 1400 and "reverseMtu" not in row["path"]
-    assert row["peer"]["agent"] is False and row["peer"]["rttMs"] < 200
-    assert directions(agent) == ("True", "True") and access(agent) == "True"
-    lab.underlay_silent()
-    try:
-        lab.underlay_mtu(1368)
-        wait_for(lambda: 1296 <= lab.gw.mtu(lab.wg) <= 1308, 20, what="the link follows")
-        cut(lab.gw, lab.wg)
-        wait_for(lambda: agent.tunnel()["state"] == "Down", what="Down")
-        assert access(agent) == "False"
-    finally:
-        restore(lab.gw)
-        lab.underlay_mtu(1500)
-        lab.ur.run("nft", "delete", "table", "ip", "silent")
+    known_by_echoes(lab, agent)
 
 
 def test_the_management_side(lab, start_agent):

@@ -6,7 +6,7 @@ import pytest
 from lab import GATEWAY6
 from netns import stays, wait_for
 from observe import Capture
-from pairs import FAR, VXLAN, Pair, access, cut, directions, here, restore, there
+from pairs import FAR, VXLAN, Pair, directions, here, known_by_echoes, there
 from specs import dual_stack, kube, tunnel
 
 NETWORK, PEER = FAR[6]
@@ -95,20 +95,7 @@ def test_a_peer_without_an_agent(lab, start_agent):
     no_paths_learnt(lab)
     agent = start_agent()
     agent.apply(here(lab, "auto", family=6), settled=False)
-    wait_for(lambda: agent.tunnel()["state"] == "Up", what="Up by echoes")
-    row = wait_for(lambda: agent.tunnel()["path"].get("mtu") and agent.tunnel(), 15, what="measured by echoes")
-    assert row["path"]["mtu"] == 1400 and "reverseMtu" not in row["path"] and row["peer"]["agent"] is False
-    assert directions(agent) == ("True", "True")
-    lab.underlay_silent()
-    try:
-        lab.underlay_mtu(1368)
-        wait_for(lambda: 1296 <= lab.gw.mtu(lab.wg) <= 1308, 20, what="the link follows")
-        cut(lab.gw, lab.wg)
-        wait_for(lambda: agent.tunnel()["state"] == "Down", what="Down")
-        assert access(agent) == "False"
-    finally:
-        restore(lab.gw)
-        clean(lab)
+    known_by_echoes(lab, agent)
 
 
 def test_the_management_side(lab, start_agent):
