@@ -99,8 +99,9 @@ def test_giving_up_while_clients_are_drawn_out_leaves_no_flow_behind(lab, quiet,
     """Without the rule that keeps it from being tracked, a forged ACK would be a flow of its own, from the frontend to the
     client: the kernel would take the client's next SYN from that port for a reply, and refuse it."""
     agent.apply(spec(kube(), echo("echo4", 8080)))
-    with Flows(lab.cl, GATEWAY, 8080, 840):
-        wait_for(lambda: Counter(counted(agent, "echo4", "flows").values())[280] == 3, what="flows")
+    with Flows(lab.cl, GATEWAY, 8080, 840) as flows:
+        served = Counter(flows.server.values())
+        wait_for(lambda: counted(agent, "echo4", "flows") == {a: served[n] for n, a in CONTROL_PLANE.items()}, what="flows")
         lab.cable("cp2", False)
         lab.cable("cp3", False)
         status = agent.status()
